@@ -170,13 +170,25 @@ static void megatron_split(struct sheet *t)
 			     ft_schedule_name(p->schedule));
 }
 
+/* Megatron's Muon deals whole matrices to the ranks by an optimizer of its own, which overlaps nothing. */
+static bool megatron_muon(const struct sheet *t)
+{
+	return t->p->optimizer == FT_MUON && t->of != FT_NEMO &&
+	       (t->p->sharding == FT_DDP || t->p->sharding == FT_ZERO1);
+}
+
 static void megatron_replicas(struct sheet *t)
 {
 	const struct ft_plan *p = t->p;
+	bool gather = p->overlap_gather && p->sharding != FT_DDP;
 
-	if (p->overlap_dp)
+	if (p->overlap_dp && megatron_muon(t))
+		emit_unknown(t, "overlap.dp: true");
+	else if (p->overlap_dp)
 		emit(t, "overlap_grad_reduce", "%s", "");
-	if (p->overlap_gather && p->sharding != FT_DDP)
+	if (gather && megatron_muon(t))
+		emit_unknown(t, "overlap.param_gather: true");
+	else if (gather)
 		emit(t, "overlap_param_gather", "%s", "");
 }
 
@@ -200,7 +212,7 @@ static void megatron_sharding(struct sheet *t)
 	int64_t same = p->dp * p->cp;
 	bool zero = p->sharding == FT_ZERO1, fsdp = !zero && p->sharding != FT_DDP;
 
-	if (zero)
+	if (zero && !megatron_muon(t))
 		emit(t, "use_distributed_optimizer", "%s", "");
 	if (fsdp) {
 		emit(t, "use_megatron_fsdp", "%s", "");
@@ -383,8 +395,8 @@ static void megatron_rest(struct sheet *t)
 			     ft_dtype_name(p->expert_precision));
 	if (p->graphs != FT_GRAPHS_NONE)
 		emit_unknown(t, "cuda_graphs: %s", ft_graphs_name(p->graphs));
-	if (p->optimizer == FT_MUON && t->of != FT_NEMO)
-		emit(t, "optimizer", "muon");
+	if (megatron_muon(t))
+		emit(t, "optimizer", p->sharding == FT_DDP ? "muon" : "dist_muon");
 	else if (p->optimizer == FT_MUON)
 		emit_unknown(t, "optimizer: muon");
 	if (!p->master_weights)

@@ -18,18 +18,17 @@ static void extremes(const struct ft_run *run, size_t *fullest, size_t *busiest)
 {
 	*fullest = *busiest = 0;
 	for (size_t i = 1; i < run->n_stages; i++) {
-		const struct ft_class_result *r = &run->rank_class[i];
+		const struct ft_stage_result *r = &run->stage[i];
 
-		if (r->peak_total_bytes > run->rank_class[*fullest].peak_total_bytes)
+		if (r->peak_total_bytes > run->stage[*fullest].peak_total_bytes)
 			*fullest = i;
-		if (r->breakdown.compute_s >
-		    run->rank_class[*busiest].breakdown.compute_s)
+		if (r->breakdown.compute_s > run->stage[*busiest].breakdown.compute_s)
 			*busiest = i;
 	}
 }
 
 static void stage_row(struct table *t, const struct ft_scenario *s, size_t stage,
-		      const struct ft_class_result *r)
+		      const struct ft_stage_result *r)
 {
 	const struct ft_breakdown *b = &r->breakdown;
 	const double time[] = { b->compute_s, b->exposed_communication_s, b->bubble_s,
@@ -59,7 +58,7 @@ void stages_table(FILE *out, const struct ft_scenario *s, const struct ft_outcom
 	for (size_t i = 0; i < run->n_stages; i++)
 		if (run->n_stages <= SHORT_PIPELINE || !i || i + 1 == run->n_stages ||
 		    i == fullest || i == busiest)
-			stage_row(&t, s, i, &run->rank_class[i]);
+			stage_row(&t, s, i, &run->stage[i]);
 	table_close(&t);
 	if (run->n_stages > SHORT_PIPELINE)
 		fputs("The first and the last, the fullest and the busiest; --json has all.\n",
@@ -72,7 +71,7 @@ json_t *stages_json(const struct ft_scenario *s, const struct ft_outcome *o)
 	json_t *list = json_array();
 
 	for (size_t i = 0; i < o->run->n_stages; i++) {
-		const struct ft_class_result *r = &o->run->rank_class[i];
+		const struct ft_stage_result *r = &o->run->stage[i];
 		const struct ft_breakdown *b = &r->breakdown;
 		json_t *stage = json_object(), *memory = json_object(),
 		       *time = json_object();
@@ -112,7 +111,7 @@ void stages_html(struct page *p, size_t scenario)
 				  p->a->label[scenario]),
 		     columns, sizeof(columns) / sizeof(*columns));
 	for (size_t i = 0; i < run->n_stages; i++) {
-		const struct ft_class_result *r = &run->rank_class[i];
+		const struct ft_stage_result *r = &run->stage[i];
 		const struct ft_breakdown *b = &r->breakdown;
 
 		html_row(p, arena_printf(p->mem, "%zu", i));

@@ -153,6 +153,16 @@ static void certainty(const struct job *s, const struct engine_output *out,
 	run->extrapolated_frac = all > 0 ? far / all : 0;
 }
 
+static void add_times(struct ft_breakdown *sum, const struct ft_breakdown *b,
+		      double times)
+{
+	sum->compute_s += times * b->compute_s;
+	sum->optimizer_s += times * b->optimizer_s;
+	sum->host_s += times * b->host_s;
+	sum->bubble_s += times * b->bubble_s;
+	sum->exposed_communication_s += times * b->exposed_communication_s;
+}
+
 /* The end is padded to the step. */
 static struct ft_breakdown of_class(const struct ft_class_result *r, bool staged,
 				    ft_ps steady_extra, ft_ps step)
@@ -169,29 +179,36 @@ static struct ft_breakdown of_class(const struct ft_class_result *r, bool staged
 	};
 }
 
-/* Means over ranks. */
-static void breakdown(size_t stages, ft_ps steady_extra, struct ft_run *run)
+/* Classes are the stages in order, once for all pipelines without a slow GPU and once for each with one:
+ * those of a stage, by their ranks. */
+static void stages(struct ft_run *run, ft_ps steady_extra)
+{
+	for (size_t s = 0; s < run->n_stages; s++) {
+		struct ft_stage_result *stage = &run->stage[s];
+		double ranks = 0;
+
+		memcpy(stage->peak_bytes, run->rank_class[s].peak_bytes,
+		       sizeof(stage->peak_bytes));
+		stage->peak_total_bytes = run->rank_class[s].peak_total_bytes;
+		for (size_t c = s; c < run->n_classes; c += run->n_stages)
+			ranks += (double)run->rank_class[c].ranks;
+		for (size_t c = s; c < run->n_classes; c += run->n_stages) {
+			const struct ft_class_result *r = &run->rank_class[c];
+			struct ft_breakdown b =
+				of_class(r, run->n_stages > 1, steady_extra, run->step);
+
+			add_times(&stage->breakdown, &b, (double)r->ranks / ranks);
+		}
+	}
+}
+
+/* Means over ranks, of which each stage has as many. */
+static void breakdown(struct ft_run *run)
 {
 	struct ft_breakdown *b = &run->breakdown;
-	double ranks = 0;
 
-	for (size_t c = 0; c < run->n_classes; c++) {
-		struct ft_class_result *r = &run->rank_class[c];
-		double w = (double)r->ranks;
-
-		r->breakdown = of_class(r, stages > 1, steady_extra, run->step);
-		ranks += w;
-		b->compute_s += w * r->breakdown.compute_s;
-		b->optimizer_s += w * r->breakdown.optimizer_s;
-		b->host_s += w * r->breakdown.host_s;
-		b->bubble_s += w * r->breakdown.bubble_s;
-		b->exposed_communication_s += w * r->breakdown.exposed_communication_s;
-	}
-	b->compute_s /= ranks;
-	b->optimizer_s /= ranks;
-	b->host_s /= ranks;
-	b->bubble_s /= ranks;
-	b->exposed_communication_s /= ranks;
+	for (size_t s = 0; s < run->n_stages; s++)
+		add_times(b, &run->stage[s].breakdown, 1 / (double)run->n_stages);
 	run->gpu_busy_frac =
 		run->step ? (b->compute_s + b->optimizer_s) / ft_s_from_ps(run->step) :
 			    0;
@@ -219,7 +236,10 @@ static void memory_bound(struct ft_run *run)
 void result_fill(const struct job *job, const struct engine_output *out,
 		 ft_ps steady_extra, struct ft_run *run)
 {
-	breakdown(job->graph->n_classes, steady_extra, run);
+	run->n_stages = job->graph->n_classes;
+	run->stage = ARENA_ARRAY(job->mem, run->n_stages, struct ft_stage_result);
+	stages(run, steady_extra);
+	breakdown(run);
 	certainty(job, out, run);
 	shares(job, out, run);
 	memory_bound(run);

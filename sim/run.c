@@ -296,7 +296,6 @@ static void note_parts(const struct setting *s, const struct engine_input *in,
 
 	run->rank_class = out->part;
 	run->n_classes = in->n_parts;
-	run->n_stages = g->n_classes;
 	if (s->jobs > 1 && !s->idle)
 		run->n_classes -= s->job[1].graph->n_classes;
 	slow_units = (int64_t)(run->n_classes / g->n_classes) - 1;

@@ -146,17 +146,31 @@ const char *scenario_idle_value(const struct ft_scenario *s, const char *path)
 	return NULL;
 }
 
-bool scenario_no_idle_key(const struct ft_scenario *s, const struct node *training,
-			  struct ft_error *err)
+static bool no_idle_key(const struct ft_scenario *s, const struct node *training,
+			bool open, struct ft_error *err)
 {
 	for (size_t i = 0; i < KEYS; i++) {
+		bool alike = keys[i].counts == narrow || keys[i].counts == routed ||
+			     keys[i].counts == narrow_experts;
 		const struct node *n = idle(s, training, &keys[i]);
 
-		if (n)
+		if (n && (alike || !open))
 			return ft_fail(err, &n->mark, "%s has an effect %s only",
 				       keys[i].path, keys[i].where);
 	}
 	return true;
+}
+
+bool scenario_no_idle_key(const struct ft_scenario *s, const struct node *training,
+			  struct ft_error *err)
+{
+	return no_idle_key(s, training, false, err);
+}
+
+bool scenario_no_vain_key(const struct ft_scenario *s, const struct node *training,
+			  struct ft_error *err)
+{
+	return no_idle_key(s, training, true, err);
 }
 
 /* Not every GPU multiplies in every format: refused where the precision was said. */

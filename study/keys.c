@@ -348,8 +348,6 @@ struct node *scenario_resolve(struct arena *mem, const struct ft_scenario *s)
 		if (!k->value || (given && k->flags & KEY_FILE))
 			continue;
 		idle = scenario_idle_value(s, k->path);
-		if (idle && given)
-			continue;
 		text = idle ? idle : k->value(mem, s);
 		/* a scalar in the way is what was given: it stays */
 		if (text && !node_put_path(mem, root, k->path, &here, text, &ignored))

@@ -38,6 +38,10 @@ const char *scenario_idle_value(const struct ft_scenario *s, const char *path);
 bool scenario_no_idle_key(const struct ft_scenario *s, const struct node *training,
 			  struct ft_error *err);
 
+/* The same of an open plan: keys that do nothing in this model and precision, however the plan is completed. */
+bool scenario_no_vain_key(const struct ft_scenario *s, const struct node *training,
+			  struct ft_error *err);
+
 /* Does the GPU multiply in the plan's format? */
 bool scenario_multiplies(const struct ft_scenario *s, const struct node *training,
 			 struct ft_error *err);

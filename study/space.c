@@ -8,6 +8,7 @@
 #include "base/arena.h"
 #include "base/node.h"
 #include "base/text.h"
+#include "study/keys.h"
 #include "study/shelf.h"
 
 enum { MOST_UNEVEN = 4 };
@@ -356,7 +357,8 @@ bool space_open(struct space *sp, const struct ft_scenario *s,
 		node_is_null(node_path(s->given, "training.overlap.param_gather")) &&
 		node_is_null(node_path(s->stack->defaults, "overlap.param_gather"));
 	space_values(sp);
-	ok = known_keys(free_key, n_free, err) && stages_given(sp, err) &&
+	ok = scenario_no_vain_key(s, node_get(s->given, "training"), err) &&
+	     known_keys(free_key, n_free, err) && stages_given(sp, err) &&
 	     hold_stated(sp, free_key, n_free, err);
 	for (int i = 0; i < AXES; i++)
 		sp->combinations *= (double)sp->axis[i].n;

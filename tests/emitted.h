@@ -122,16 +122,19 @@ static void megatron_sharding(struct lines *l)
 	int64_t same = p->dp * p->cp;
 	bool fsdp = p->sharding == FT_FSDP || p->sharding == FT_HSDP;
 	bool megatron_fsdp = fsdp || p->sharding == FT_ZERO2;
+	bool gather = p->overlap_gather && p->sharding != FT_DDP;
+	bool muon = p->optimizer == FT_MUON && l->of != FT_NEMO && !megatron_fsdp;
 
-	is(l, p->sharding == FT_ZERO1, "use_distributed_optimizer", "");
+	is(l, p->sharding == FT_ZERO1 && !muon, "use_distributed_optimizer", "");
 	is(l, megatron_fsdp, "use_megatron_fsdp", "");
 	is(l, megatron_fsdp, "data_parallel_sharding_strategy",
 	   fsdp ? "optim_grads_params" : "optim_grads");
 	is_int(l, p->sharding != FT_DDP && same / p->shard > 1,
 	       "num_distributed_optimizer_instances", same / p->shard);
-	is(l, same > 1 && p->overlap_dp, "overlap_grad_reduce", "");
-	is(l, same > 1 && p->overlap_gather && p->sharding != FT_DDP,
-	   "overlap_param_gather", "");
+	is(l, same > 1 && p->overlap_dp && !muon, "overlap_grad_reduce", "");
+	no_name(l, same > 1 && p->overlap_dp && muon, "overlap.dp: true");
+	is(l, same > 1 && gather && !muon, "overlap_param_gather", "");
+	no_name(l, same > 1 && gather && muon, "overlap.param_gather: true");
 }
 
 static void megatron_modules(struct lines *l)
@@ -234,6 +237,7 @@ static void megatron_rest(struct lines *l)
 	const struct ft_plan *p = l->p;
 	bool nemo = l->of == FT_NEMO, fsdp = p->sharding == FT_FSDP;
 	bool narrow = p->attention_precision == FT_FP8, waits = p->offload_layers > 0;
+	bool muon = p->optimizer == FT_MUON;
 
 	is(l, narrow && nemo, "fp8_dot_product_attention", "true");
 	no_name(l, narrow && !nemo, "attention_precision: fp8");
@@ -248,8 +252,10 @@ static void megatron_rest(struct lines *l)
 		   "offload_layers: ", p->offload_layers);
 	no_name(l, p->graphs != FT_GRAPHS_NONE,
 		arena_printf(l->mem, "cuda_graphs: %s", ft_graphs_name(p->graphs)));
-	is(l, p->optimizer == FT_MUON && !nemo, "optimizer", "muon");
-	no_name(l, p->optimizer == FT_MUON && nemo, "optimizer: muon");
+	is(l, muon && !nemo && p->sharding == FT_DDP, "optimizer", "muon");
+	is(l, muon && !nemo && p->sharding == FT_ZERO1, "optimizer", "dist_muon");
+	no_name(l, muon && (nemo || (p->sharding != FT_DDP && p->sharding != FT_ZERO1)),
+		"optimizer: muon");
 	no_name(l, !p->master_weights, "master_weights: false");
 	no_name(l, (fsdp || p->sharding == FT_HSDP) && !p->reshard_after_forward,
 		"reshard_after_forward: false");

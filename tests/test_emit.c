@@ -435,7 +435,7 @@ static void experts_and_the_rest_are_told_too(void **state)
 		  { "training.lora={rank: 8, targets: attention}",
 		    "training.optimizer=muon", "training.master_weights=false",
 		    "training.overlap.copy_engines=true" },
-		  { "--optimizer muon", "# not mapped: lora: rank 8",
+		  { "# not mapped: optimizer: muon", "# not mapped: lora: rank 8",
 		    "# not mapped: master_weights: false",
 		    "# not mapped: overlap.copy_engines: true" } },
 		{ FT_NEMO,

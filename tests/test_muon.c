@@ -5,6 +5,7 @@
  * matrix, of which FSDP2's DTensors divide the rows.
  */
 #include <math.h>
+#include <stdlib.h>
 
 #include "tests/works.h"
 
@@ -257,25 +258,55 @@ static void the_rest_is_adam(void **state)
 	}
 }
 
-/* Ranks that an optimizer is divided among are dealt matrices, and Megatron's q, k and v are one, as up and gate. */
+static const double joined[][2] = {
+	{ Q + 2 * KV, H }, { H, Q }, { 2 * F, H }, { H, F }
+};
+
+static int larger(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x < y) - (x > y);
+}
+
+/* What the first of so many ranks is dealt of so many layers, the largest first, to and fro. */
+static double dealt_flop(int layers, int ranks)
+{
+	double each[4 * LAYERS], sum = 0;
+	int n = 0;
+
+	for (int l = 0; l < layers; l++)
+		for (int i = 0; i < 4; i++)
+			each[n++] = flop_of(joined[i]);
+	qsort(each, (size_t)n, sizeof(*each), larger);
+	for (int i = 0; i < n; i++) {
+		int round = i / ranks, at = i % ranks;
+
+		sum += (round % 2 ? ranks - 1 - at : at) == 0 ? each[i] : 0;
+	}
+	return sum;
+}
+
+/* Ranks that an optimizer is divided among are dealt matrices, and Megatron's q, k and v are one, as up and gate. With
+ * more ranks than matrices the first has the largest, and the update takes no longer among more. */
 static void other_stacks_deal_whole_matrices(void **state)
 {
-	static const double joined[][2] = {
-		{ Q + 2 * KV, H }, { H, Q }, { 2 * F, H }, { H, F }
-	};
-	double sum = 0;
+	static const int ranks[] = { 1, 2, 8, 16, 64 };
 	struct parts p;
 
 	(void)state;
-	for (int i = 0; i < 4; i++)
-		sum += flop_of(joined[i]);
-	build(&p, LLAMA, PLAN("sharding: zero1"), "megatron-core", 8);
-	near_flop(&p, LAYERS * sum);
-	assert_true(sum_of(p.graph, "muon_gather").n == 0);
-	drop(&p);
+	for (int i = 0; i < 5; i++) {
+		build(&p, LLAMA,
+		      "{sequence_length: 2048, global_batch_size: 64, optimizer: muon, "
+		      "sharding: zero1}",
+		      "megatron-core", ranks[i]);
+		near_flop(&p, ranks[i] * dealt_flop(LAYERS, ranks[i]));
+		assert_true(sum_of(p.graph, "muon_gather").n == 0);
+		drop(&p);
+	}
 	build(&p, LLAMA, PLAN("sharding: zero1, parallel: {pp: 2}"), "megatron-core",
 	      8);
-	near_flop(&p, LAYERS * sum);
+	near_flop(&p, 8 * dealt_flop(LAYERS / 2, 4));
 	drop(&p);
 }
 

@@ -24,12 +24,15 @@
  *	             gathered, and of B X each rank has its rows
  *
  * None of these overlaps the products. Elsewhere ranks among which the optimizer is divided are
- * taken to be dealt whole matrices, and to send nothing but new weights.
+ * taken to be dealt whole matrices, the largest first, to and fro, and to send nothing but new
+ * weights; all are taken to be as busy as the first, which has most.
  * Source: kernels of recorded updates, one H100 and two (measurements/probes/h100-2026-11-27-muon-unseen.jsonl.gz),
  * and what one rank of 2, 8, 64 and 256 calls (measurements/probes/h100-2026-11-27-one-of-many-unseen.jsonl.gz).
  * Limit: a tensor rank's part is made orthogonal by itself.
  */
 #include "traces/muon.h"
+
+#include <stdlib.h>
 
 #include "traces/block.h"
 #include "traces/dtensor.h"
@@ -78,6 +81,14 @@ static enum way cheapest(const struct matrix *x, const struct ft_plan *p, int64_
 		       BY_BOTH;
 }
 
+/* Ranks among which the optimizer is divided. */
+static int64_t sharers(const struct builder *b, bool routed)
+{
+	const struct ft_plan *p = b->plan;
+
+	return p->sharding == FT_DDP ? 1 : routed ? ft_plan_expert_shard(p) : p->shard;
+}
+
 static struct matrix sized(const struct builder *b, const struct ft_matrix *of)
 {
 	const struct ft_plan *p = b->plan;
@@ -85,16 +96,15 @@ static struct matrix sized(const struct builder *b, const struct ft_matrix *of)
 	int64_t tp = routed ? p->etp : p->tp;
 	int64_t rows = part(of->outputs, of->split == FT_SPLIT_OUTPUTS ? tp : 1);
 	int64_t columns = part(of->inputs, of->split == FT_SPLIT_INPUTS ? tp : 1);
+	bool dtensor = by_dtensor(b);
 	struct matrix x = { .n = rows < columns ? rows : columns,
 			    .m = rows < columns ? columns : rows,
 			    .tall = rows > columns,
-			    .ranks = routed ? ft_plan_expert_shard(p) : p->shard,
+			    .ranks = dtensor ? sharers(b, routed) : 1,
 			    .alike = routed ? part(of->count, p->ep) : 1,
 			    .group = routed ? FT_GROUP_EXPERT_SHARD : FT_GROUP_SHARD,
-			    .dtensor = by_dtensor(b) };
+			    .dtensor = dtensor };
 
-	if (p->sharding == FT_DDP)
-		x.ranks = 1;
 	x.way = cheapest(&x, p, tp);
 	return x;
 }
@@ -185,7 +195,7 @@ static void squared(struct builder *b, const struct matrix *x)
 		copied(b, square, false);
 	redistribute(b, x, FT_ALL_REDUCE, square);
 	copied(b, square, false);
-	product(b, x, x->dtensor ? x->n : part(x->n, x->ranks), x->n, x->n);
+	product(b, x, x->n, x->n, x->n);
 }
 
 static void by_columns(struct builder *b, const struct matrix *x, bool first)
@@ -328,21 +338,100 @@ double matrix_parameters(const struct builder *b, int64_t layer)
 	return sum;
 }
 
-/* The i-th of a layer's, if it has so many. */
-static void update(struct stage *st, int64_t layer, size_t i)
+/* Matrices of one size in a stage: the i-th of each layer like this one. */
+struct lot {
+	int64_t layer, i, count;
+	struct matrix x;
+	bool routed;
+	double flop; /* of one */
+};
+
+static void add_to(struct lot *lot, size_t *n, struct lot more)
+{
+	for (size_t k = 0; k < *n; k++)
+		if (lot[k].layer == more.layer && lot[k].i == more.i) {
+			lot[k].count += more.count;
+			return;
+		}
+	lot[(*n)++] = more;
+}
+
+static size_t lots_of(const struct stage *st, struct lot *lot)
+{
+	const struct builder *b = st->b;
+	size_t n = 0;
+
+	for (int64_t c = 0; c < b->plan->vpp; c++)
+		for (int64_t l = st->begin[c]; l < st->end[c]; l++) {
+			struct ft_matrix matrix[FT_LAYER_MATRICES];
+			size_t has = b->plan->lora.rank ? of_adapters(b, l, matrix) :
+							  joined(b, l, matrix);
+
+			for (size_t i = 0; i < has; i++) {
+				struct matrix x = sized(b, &matrix[i]);
+				double n2 = (double)x.n * (double)x.n;
+
+				add_to(lot, &n,
+				       (struct lot){ .layer = b->kind[l],
+						     .i = (int64_t)i,
+						     .count = x.alike,
+						     .x = x,
+						     .routed = matrix[i].of ==
+							       FT_OF_EXPERTS,
+						     .flop = 2 * n2 * (double)x.m +
+							     n2 * (double)x.n });
+			}
+		}
+	return n;
+}
+
+static int larger_first(const void *a, const void *b)
+{
+	const struct lot *x = a, *y = b;
+
+	if (x->routed != y->routed)
+		return x->routed ? 1 : -1;
+	if (x->flop != y->flop)
+		return x->flop < y->flop ? 1 : -1;
+	return x->layer != y->layer ? (x->layer > y->layer) - (x->layer < y->layer) :
+				      (x->i > y->i) - (x->i < y->i);
+}
+
+/* Of places 0, 2 R - 1, 2 R, 4 R - 1 ...: those below `to`. */
+static int64_t first_ranks(int64_t to, int64_t ranks)
+{
+	return (to + 2 * ranks - 1) / (2 * ranks) + to / (2 * ranks);
+}
+
+/* Dealt, the largest first, to and fro, the first rank has most: as many of each lot as it gets. */
+static void deal(const struct builder *b, struct lot *lot, size_t n)
+{
+	int64_t place[2] = {
+		0, 0
+	}; /* of what does not go round evenly; of routed experts apart */
+
+	qsort(lot, n, sizeof(*lot), larger_first);
+	for (size_t k = 0; k < n; k++) {
+		int64_t ranks = lot[k].x.dtensor ? 1 : sharers(b, lot[k].routed);
+		int64_t left = lot[k].count % ranks, *at = &place[lot[k].routed];
+
+		lot[k].count = lot[k].count / ranks + first_ranks(*at + left, ranks) -
+			       first_ranks(*at, ranks);
+		*at += left;
+	}
+}
+
+static void update(struct stage *st, const struct lot *lot, int64_t alike)
 {
 	struct builder *b = st->b;
-	struct ft_matrix matrix[FT_LAYER_MATRICES];
-	size_t n = b->plan->lora.rank ? of_adapters(b, layer, matrix) :
-					joined(b, layer, matrix);
 	struct segment_key key = { .role = ROLE_MATRIX,
-				   .kind = b->kind[layer] * FT_LAYER_MATRICES +
-					   (int64_t)i };
-	struct matrix x;
+				   .kind = lot->layer * FT_LAYER_MATRICES + lot->i,
+				   .variant = (unsigned)alike };
+	struct matrix x = lot->x;
 
-	if (i >= n || !segment_fresh(st, key, "muon"))
+	x.alike = alike;
+	if (!segment_fresh(st, key, "muon"))
 		return;
-	x = sized(b, &matrix[i]);
 	matrix_ops(b, &x);
 	segment_done(st);
 }
@@ -350,11 +439,20 @@ static void update(struct stage *st, int64_t layer, size_t i)
 void muon_updates(struct stage *st)
 {
 	const struct ft_plan *p = st->b->plan;
+	struct lot *lot;
+	size_t n;
 
 	if (p->optimizer != FT_MUON)
 		return;
-	for (size_t i = 0; i < FT_LAYER_MATRICES; i++) /* alike ones are one call */
-		for (int64_t c = 0; c < p->vpp; c++)
-			for (int64_t l = st->begin[c]; l < st->end[c]; l++)
-				update(st, l, i);
+	lot = ARENA_ARRAY(st->b->mem,
+			  (size_t)st->b->model->n_layers * FT_LAYER_MATRICES,
+			  struct lot);
+	n = lots_of(st, lot);
+	deal(st->b, lot, n);
+	for (size_t k = 0; k < n; k++) {
+		for (int64_t i = 0; i < lot[k].count / lot[k].x.alike; i++)
+			update(st, &lot[k], lot[k].x.alike);
+		if (lot[k].count % lot[k].x.alike)
+			update(st, &lot[k], lot[k].count % lot[k].x.alike);
+	}
 }

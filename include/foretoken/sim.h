@@ -135,9 +135,14 @@ struct ft_class_result {
 	int64_t ranks;
 	ft_ps end;
 	ft_ps compute, exposed, bubble, host, optimizer; /* before padding */
-	struct ft_breakdown breakdown;			 /* adds up to the step */
 	double peak_bytes[FT_MEMORIES]; /* at the moment the sum is largest */
 	double peak_total_bytes;
+};
+
+/* A pipeline stage: the mean over its ranks, slow GPUs' among them, and what each keeps. */
+struct ft_stage_result {
+	struct ft_breakdown breakdown; /* adds up to the step */
+	double peak_bytes[FT_MEMORIES], peak_total_bytes;
 };
 
 struct ft_run {
@@ -147,7 +152,8 @@ struct ft_run {
 	double extrapolated_frac;
 	uint64_t events, jumped; /* jumped: of passes that go as one before */
 	size_t n_classes, n_stages, n_shares;
-	struct ft_class_result *rank_class; /* first the pipeline's stages, in order */
+	struct ft_class_result *rank_class;
+	struct ft_stage_result *stage;
 	struct ft_share *share;
 	/* Of the step: compute and optimizer; the part of that in kernels bound by memory (as
 	 * of all kernels' time); waiting for peers and pipeline neighbours, which spins; the latter alone. */
