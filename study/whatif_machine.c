@@ -81,9 +81,18 @@ static bool may_set(const struct whatif *w, const char *set, bool is_price,
 {
 	static const char *const may[] = { "cluster.", "cluster=", "cost.",
 					   "cost=",    "ccl.",	   "ccl=" };
+	static const char *const recorded[] = { "slow_gpus", "gpu_speed_spread_frac",
+						"power.limit", "power.idle" };
 	bool money = is_price || text_begins_with(set, "cost");
 	bool ok = is_price;
 
+	for (size_t i = 0; i < sizeof(recorded) / sizeof(*recorded); i++)
+		if (!is_price && strstr(set, recorded[i]))
+			return ft_fail(
+				err, NULL,
+				"--set %s: %s does nothing here: how fast its GPUs "
+				"ran is in the recording",
+				set, recorded[i]);
 	for (size_t i = 0; i < sizeof(may) / sizeof(*may); i++)
 		ok |= text_begins_with(set, may[i]);
 	if (!ok)
@@ -200,17 +209,19 @@ bool machines_load(struct whatif *w, struct ft_error *err)
 			      .fabric = q->fabric,
 			      .ranks = a->ranks,
 			      .with_sets = true };
+	bool inside; /* one scale-up domain */
 
 	if (!from || !load(w, &w->from, recorded, err) || !load(w, &w->to, asked, err))
 		return false;
 	snprintf(a->from, sizeof(a->from), "%s", w->from.gpu->name);
 	snprintf(a->gpu, sizeof(a->gpu), "%s", w->to.gpu->name);
+	inside = !w->to.scenario->cluster->topology.tiers ||
+		 w->to.scenario->cluster->gpus <=
+			 w->to.scenario->cluster->node->scale_up_gpus;
 	snprintf(a->fabric, sizeof(a->fabric), "%s",
-		 w->to.scenario->cluster->topology.tiers ?
-			 w->to.scenario->cluster->fabric->name :
-			 w->to.scenario->cluster->node->scale_up);
-	if (q->fabric && strcmp(q->fabric, "none") &&
-	    !w->to.scenario->cluster->topology.tiers)
+		 inside ? w->to.scenario->cluster->node->scale_up :
+			  w->to.scenario->cluster->fabric->name);
+	if (q->fabric && strcmp(q->fabric, "none") && inside)
 		whatif_note(w,
 			    "%s joins all %lld ranks: the fabric %s carries nothing.",
 			    a->fabric, (long long)a->ranks, q->fabric);

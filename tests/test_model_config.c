@@ -219,6 +219,10 @@ static void a_file_that_is_no_model_is_told_what_it_is(void **state)
 	} wrong[] = {
 		{ "<!DOCTYPE html>\n<html></html>", 1, 1, "holds no keys and values" },
 		{ "[{\"model_type\": \"llama\"}]", 1, 1, "holds no keys and values" },
+		{ "{\"model_type\": \"llama\", \"hidden_size\": 64,\n\"num_hidden_layers\": 2, "
+		  "\"num_attention_heads\": 2, \"intermediate_size\": 128, "
+		  "\"vocab_size\": 64,\n\"hidden_act\": \"foo\"}",
+		  3, 15, "'foo' is no activation that Transformers has" },
 		{ "{\"peft_type\": \"LORA\", \"r\": 16}", 1, 1,
 		  "name the config.json of its base model, and the adapter in "
 		  "training.lora" },

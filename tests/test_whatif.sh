@@ -40,4 +40,14 @@ paced() { # RECORDING PERCENT: what is said of a host that paces the step; of ot
 }
 ok "a step that the host paces says so" paced h100-bert-small.tracelens.json.gz 94
 ok "others do not" paced h200-8b4L-fsdp2-s4096-b1-eager.rank0.kineto.json.gz ""
+prints() { # "PATTERN" command...: exit 0, and the pattern on stdout
+	pattern=$1
+	shift
+	"$@" >"$tmp/answer" && grep -q -- "$pattern" "$tmp/answer"
+}
+e=$t/h100-8b4L-fsdp2-s4096-b1-eager.rank0.kineto.json.gz
+ok "GPUs of one scale-up domain are joined by it, whatever the fabric" prints "replayed on gb200, 72 ranks, nvlink$" $f trace replay "$e" --gpu gb200 --scale dp=72 --fabric roce-100-x4
+ok "which is said" prints "^nvlink joins all 72 ranks: the fabric roce-100-x4 carries nothing" $f trace replay "$e" --gpu gb200 --scale dp=72 --fabric roce-100-x4
+ok "how fast GPUs ran is in the recording" fails 1 "slow_gpus does nothing here" $f trace replay "$e" --set 'cluster.imperfections.slow_gpus=[{gpu: 0, speed_frac: 0.5}]'
+ok "under whatever limit of power" fails 1 "power.limit does nothing here" $f trace replay "$e" --set 'cluster.gpu={extends: h100-sxm, power.limit: 400 W}'
 finish
