@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/limits.h"
+#include "base/text.h"
 #include "calibrate/import.h"
 #include "calibrate/store.h"
 
@@ -185,6 +186,22 @@ static bool check_words(const struct csv *t, size_t i, struct ft_measurement *m,
 	return read_truths(t, i, m, err);
 }
 
+/* It goes into tables and, as a key, into a profile. */
+static bool check_source(const struct csv *t, size_t i, bool published,
+			 struct ft_error *err)
+{
+	const char *source = cell(t, i, "source");
+	struct ft_mark at;
+
+	if (*source ? text_is_name(source) : !published)
+		return true;
+	at = csv_mark(t, i, csv_column(t, "source"));
+	return *source ? ft_fail(err, &at, "the source '%.60s' " TEXT_NAME_RULE, source,
+				 (int)LIMIT_NAME_BYTES) :
+			 ft_fail(err, &at,
+				 "a published row needs the code of its source");
+}
+
 /* What a row of its kind cannot do without: positive numbers, or words. */
 static bool check_row(const struct csv *t, size_t i, bool published,
 		      struct ft_error *err)
@@ -242,13 +259,8 @@ static bool check(const struct csv *t, bool published, struct ft_error *err)
 	for (size_t i = 0; i < t->n_rows; i++) {
 		if (!check_row(t, i, published, err))
 			return false;
-		if (published && !cell(t, i, "source")[0]) {
-			struct ft_mark at = csv_mark(t, i, csv_column(t, "source"));
-
-			return ft_fail(err, &at,
-				       "a published row needs the "
-				       "code of its source");
-		}
+		if (!check_source(t, i, published, err))
+			return false;
 	}
 	return true;
 }

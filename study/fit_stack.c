@@ -5,9 +5,11 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/limits.h"
 #include "base/node.h"
 #include "base/plain.h"
 #include "base/stats.h"
+#include "base/text.h"
 #include "study/fit_factors.h"
 #include "study/shelf.h"
 #include "study/tally.h"
@@ -378,9 +380,14 @@ bool ft_study_fit_stack(const struct ft_stack_request *asked, struct ft_stack_fi
 	struct arena mem = { 0 };
 	struct fitting f = { .progress = asked->progress };
 	struct csv *rows;
+	const char *slash = strrchr(asked->name, '/');
+	const char *leaf = slash ? slash + 1 : asked->name;
 	bool ok;
 
 	*out = (struct ft_stack_fit){ 0 };
+	if (!text_is_name(leaf))
+		return ft_fail(err, NULL, "the stack's name '%.60s' " TEXT_NAME_RULE,
+			       leaf, (int)LIMIT_NAME_BYTES);
 	snprintf(out->path, sizeof(out->path), "%s.yaml", asked->name);
 	if (file_exists(out->path))
 		return ft_fail(err, NULL, "%s exists: give another name, or remove it",

@@ -80,6 +80,7 @@ assert b["n"] == 8 and abs(a - b["mape"]) < 1e-3, (a, b)' "$tmp/fits/fit.json" "
 ok "what it extends is the stack of the runs, wherever it is used" elsewhere
 ok "a file that is there stays" sh -c "! $f validate $tmp/runs.csv --fit-stack $tmp/mine 2>$tmp/e && grep -q 'exists' $tmp/e && cmp $tmp/first.yaml $tmp/mine.yaml"
 head -4 "$tmp/runs.csv" >"$tmp/few.csv"
+ok "a name that no file can be called by" fails "name '' is not a name" $f validate "$tmp/runs.csv" --fit-stack ''
 ok "three rows are too few" fails "a fit needs 4" $f validate "$tmp/few.csv" --fit-stack "$tmp/none"
 sed '3s/torch-2.11-compile/torch-2.11-eager/' "$tmp/runs.csv" >"$tmp/two.csv"
 ok "two stacks are refused" fails "fit one stack at a time" $f validate "$tmp/two.csv" --fit-stack "$tmp/none"
