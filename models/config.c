@@ -252,34 +252,32 @@ static enum ft_written_gelu writes_gelu(struct reader *r, const struct family *f
 /* Names that Transformers has (transformers/activations.py, 5.17), and what model types call theirs. */
 static bool is_activation(const char *act)
 {
-	static const char *const names[] = {
-		"gelu",
-		"gelu_10",
-		"gelu_fast",
-		"gelu_new",
-		"gelu_python",
-		"quick_gelu",
-		"gelu_python_tanh",
-		"gelu_pytorch_tanh",
-		"geglu",
-		"linear",
-		"gelu_accurate",
-		"laplace",
-		"leaky_relu",
-		"mish",
-		"relu",
-		"relu2",
-		"relu6",
-		"sigmoid",
-		"silu",
-		"squared_relu",
-		"swish",
-		"tanh",
-		"prelu",
-		"xielu",
-		"swiglu",
-		"swigluoai",
-	};
+	static const char *const names[] = { "geglu",
+					     "gelu",
+					     "gelu_10",
+					     "gelu_accurate",
+					     "gelu_fast",
+					     "gelu_new",
+					     "gelu_python",
+					     "gelu_python_tanh",
+					     "gelu_pytorch_tanh",
+					     "laplace",
+					     "leaky_relu",
+					     "linear",
+					     "mish",
+					     "prelu",
+					     "quick_gelu",
+					     "relu",
+					     "relu2",
+					     "relu6",
+					     "sigmoid",
+					     "silu",
+					     "squared_relu",
+					     "swiglu",
+					     "swigluoai",
+					     "swish",
+					     "tanh",
+					     "xielu" };
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
 		if (!strcmp(act, names[i]))
@@ -294,7 +292,6 @@ static enum ft_activation read_activation(struct reader *r, const struct family 
 	if (*act && !is_activation(act))
 		reader_fail(r, "hidden_act",
 			    "'%.40s' is no activation that Transformers has", act);
-
 	if (family->activation == FT_SWIGLU || !*act)
 		return family->activation;
 	if (!strcmp(act, "relu"))

@@ -198,6 +198,18 @@ static json_t *derived(const struct ft_scenario *s)
 	return o;
 }
 
+json_t *json_of_breakdown(const struct ft_breakdown *b)
+{
+	json_t *j = json_object();
+
+	json_put(j, "compute", b->compute_s);
+	json_put(j, "exposed_communication", b->exposed_communication_s);
+	json_put(j, "bubble", b->bubble_s);
+	json_put(j, "host", b->host_s);
+	json_put(j, "optimizer", b->optimizer_s);
+	return j;
+}
+
 json_t *json_of_outcome(const struct ft_scenario *s, const struct ft_outcome *o,
 			const char *id)
 {

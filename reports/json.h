@@ -11,6 +11,7 @@
 json_t *json_of_outcome(const struct ft_scenario *scenario,
 			const struct ft_outcome *outcome, const char *id);
 json_t *json_of_number(double value); /* null when not finite */
+json_t *json_of_breakdown(const struct ft_breakdown *b);
 json_t *json_of_node(const struct node *n);
 
 void json_put(json_t *object, const char *key, double value);

@@ -266,7 +266,7 @@ void ft_report_plans(FILE *out, const struct ft_planning *g)
 
 static json_t *plan_json(const struct ft_planned *p)
 {
-	json_t *o = json_object(), *memory = json_object(), *b = json_object();
+	json_t *o = json_object(), *memory = json_object();
 	const struct ft_outcome *x = p->outcome;
 
 	json_object_set_new(o, "training",
@@ -279,12 +279,7 @@ static json_t *plan_json(const struct ft_planned *p)
 	json_put(o, "usd_per_million_tokens", x->cost.usd_per_million_tokens);
 	json_put(memory, "total", x->memory_total_bytes);
 	json_object_set_new(o, "memory_bytes_per_gpu", memory);
-	json_put(b, "compute", x->breakdown.compute_s);
-	json_put(b, "exposed_communication", x->breakdown.exposed_communication_s);
-	json_put(b, "bubble", x->breakdown.bubble_s);
-	json_put(b, "host", x->breakdown.host_s);
-	json_put(b, "optimizer", x->breakdown.optimizer_s);
-	json_object_set_new(o, "breakdown_s", b);
+	json_object_set_new(o, "breakdown_s", json_of_breakdown(&x->breakdown));
 	if (x->asked.n && !x->asked.fleet[0].none) {
 		json_put(o, "days", x->asked.fleet[0].days[1]);
 		json_put(o, "usd", x->asked.fleet[0].usd[1]);

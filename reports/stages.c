@@ -6,7 +6,17 @@
 #include "reports/json.h"
 #include "reports/table.h"
 
-enum { SHORT_PIPELINE = 8 };
+enum { SHORT_PIPELINE = 8, PARTS = 5 };
+
+/* In the order of the columns of table and page. */
+static void parts_of(const struct ft_breakdown *b, double part[PARTS])
+{
+	part[0] = b->compute_s;
+	part[1] = b->exposed_communication_s;
+	part[2] = b->bubble_s;
+	part[3] = b->host_s;
+	part[4] = b->optimizer_s;
+}
 
 static double per_gpu(const struct ft_scenario *s, double bytes_per_rank)
 {
@@ -30,18 +40,17 @@ static void extremes(const struct ft_run *run, size_t *fullest, size_t *busiest)
 static void stage_row(struct table *t, const struct ft_scenario *s, size_t stage,
 		      const struct ft_stage_result *r)
 {
-	const struct ft_breakdown *b = &r->breakdown;
-	const double time[] = { b->compute_s, b->exposed_communication_s, b->bubble_s,
-				b->host_s, b->optimizer_s };
+	double part[PARTS];
 	char buf[64];
 
+	parts_of(&r->breakdown, part);
 	table_row(t);
 	table_put(t, "%zu", stage);
 	table_put(t, "%s",
 		  quantity_text(per_gpu(s, r->peak_total_bytes), DIM_BYTES, buf,
 				sizeof(buf)));
-	for (size_t i = 0; i < sizeof(time) / sizeof(*time); i++)
-		table_put(t, "%s", quantity_text(time[i], DIM_S, buf, sizeof(buf)));
+	for (size_t i = 0; i < PARTS; i++)
+		table_put(t, "%s", quantity_text(part[i], DIM_S, buf, sizeof(buf)));
 }
 
 void stages_table(FILE *out, const struct ft_scenario *s, const struct ft_outcome *o)
@@ -61,7 +70,7 @@ void stages_table(FILE *out, const struct ft_scenario *s, const struct ft_outcom
 			stage_row(&t, s, i, &run->stage[i]);
 	table_close(&t);
 	if (run->n_stages > SHORT_PIPELINE)
-		fputs("The first and the last, the fullest and the busiest; --json has all.\n",
+		fputs("Shown are the first stage, the last, the one that keeps most and the one that computes longest; --json has all.\n",
 		      out);
 	putc('\n', out);
 }
@@ -72,9 +81,7 @@ json_t *stages_json(const struct ft_scenario *s, const struct ft_outcome *o)
 
 	for (size_t i = 0; i < o->run->n_stages; i++) {
 		const struct ft_stage_result *r = &o->run->stage[i];
-		const struct ft_breakdown *b = &r->breakdown;
-		json_t *stage = json_object(), *memory = json_object(),
-		       *time = json_object();
+		json_t *stage = json_object(), *memory = json_object();
 
 		json_put_int(stage, "stage", (int64_t)i);
 		json_put(memory, "total", per_gpu(s, r->peak_total_bytes));
@@ -82,12 +89,8 @@ json_t *stages_json(const struct ft_scenario *s, const struct ft_outcome *o)
 			json_put(memory, ft_memory_name((enum ft_memory)m),
 				 per_gpu(s, r->peak_bytes[m]));
 		json_object_set_new(stage, "memory_bytes_per_gpu", memory);
-		json_put(time, "compute", b->compute_s);
-		json_put(time, "exposed_communication", b->exposed_communication_s);
-		json_put(time, "bubble", b->bubble_s);
-		json_put(time, "host", b->host_s);
-		json_put(time, "optimizer", b->optimizer_s);
-		json_object_set_new(stage, "breakdown_s", time);
+		json_object_set_new(stage, "breakdown_s",
+				    json_of_breakdown(&r->breakdown));
 		json_array_append_new(list, stage);
 	}
 	return list;
@@ -112,15 +115,14 @@ void stages_html(struct page *p, size_t scenario)
 		     columns, sizeof(columns) / sizeof(*columns));
 	for (size_t i = 0; i < run->n_stages; i++) {
 		const struct ft_stage_result *r = &run->stage[i];
-		const struct ft_breakdown *b = &r->breakdown;
+		double part[PARTS];
 
+		parts_of(&r->breakdown, part);
 		html_row(p, arena_printf(p->mem, "%zu", i));
-		fprintf(p->out,
-			"<td>%.1f</td><td>%.4g</td><td>%.4g</td><td>%.4g</td>"
-			"<td>%.4g</td><td>%.4g</td>",
-			per_gpu(s, r->peak_total_bytes) * 1e-9, b->compute_s,
-			b->exposed_communication_s, b->bubble_s, b->host_s,
-			b->optimizer_s);
+		fprintf(p->out, "<td>%.1f</td>",
+			per_gpu(s, r->peak_total_bytes) * 1e-9);
+		for (size_t k = 0; k < PARTS; k++)
+			fprintf(p->out, "<td>%.4g</td>", part[k]);
 		html_row_end(p);
 	}
 	html_table_end(p);

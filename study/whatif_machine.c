@@ -75,24 +75,24 @@ static struct node *document(struct whatif *w, const char *gpu, int64_t gpus,
 	return root;
 }
 
+static bool in_dollars(const struct whatif *w, const char *option, const char *set,
+		       struct ft_error *err)
+{
+	return w->asked->tokens_per_step > 0 ||
+	       ft_fail(err, NULL,
+		       "%s%s changes dollars, and there are none: add --tokens-per-step",
+		       option, set);
+}
+
 /* The recording has its own model, plan and software; its machine and prices can be others. */
 static bool may_set(const struct whatif *w, const char *set, bool is_price,
 		    struct ft_error *err)
 {
 	static const char *const may[] = { "cluster.", "cluster=", "cost.",
 					   "cost=",    "ccl.",	   "ccl=" };
-	static const char *const recorded[] = { "slow_gpus", "gpu_speed_spread_frac",
-						"power.limit", "power.idle" };
 	bool money = is_price || text_begins_with(set, "cost");
 	bool ok = is_price;
 
-	for (size_t i = 0; i < sizeof(recorded) / sizeof(*recorded); i++)
-		if (!is_price && strstr(set, recorded[i]))
-			return ft_fail(
-				err, NULL,
-				"--set %s: %s does nothing here: how fast its GPUs "
-				"ran is in the recording",
-				set, recorded[i]);
 	for (size_t i = 0; i < sizeof(may) / sizeof(*may); i++)
 		ok |= text_begins_with(set, may[i]);
 	if (!ok)
@@ -101,12 +101,35 @@ static bool may_set(const struct whatif *w, const char *set, bool is_price,
 			"--set %s: of a recording only cluster, ccl and cost can be "
 			"set; what ran is recorded",
 			set);
-	if (money && !(w->asked->tokens_per_step > 0))
-		return ft_fail(err, NULL,
-			       "%s%s changes dollars, and there are none: add "
-			       "--tokens-per-step",
-			       is_price ? "" : "--set ", set);
-	return true;
+	return !money || in_dollars(w, is_price ? "" : "--set ", set, err);
+}
+
+static bool says(const struct node *root, const char *map, const char *key)
+{
+	const struct node *m = node_path(root, map);
+
+	return node_path(m, key) || node_get(m, key); /* a name with dots, too */
+}
+
+/* What GPUs draw while they wait changes the bill; what makes them slower is recorded. */
+static bool may_change(const struct whatif *w, const struct node *root, const char *set,
+		       struct ft_error *err)
+{
+	static const char *const recorded[][2] = {
+		{ "cluster.imperfections", "slow_gpus" },
+		{ "cluster.imperfections", "gpu_speed_spread_frac" },
+		{ "cluster.node", "gpu_speed_spread" },
+		{ "cluster.gpu", "power.limit" },
+	};
+
+	for (size_t i = 0; i < sizeof(recorded) / sizeof(*recorded); i++)
+		if (says(root, recorded[i][0], recorded[i][1]))
+			return ft_fail(err, NULL,
+				       "--set %s: %s cannot be set here: how fast the "
+				       "GPUs ran is in the recording",
+				       set, recorded[i][1]);
+	return !says(root, "cluster.gpu", "power.idle") ||
+	       in_dollars(w, "--set ", set, err);
 }
 
 static bool set_all(struct whatif *w, struct node *root, struct ft_error *err)
@@ -121,7 +144,8 @@ static bool set_all(struct whatif *w, struct node *root, struct ft_error *err)
 			return false;
 		if (!(is_price ? node_set_below(&w->mem, root, "cost.price_of.", price,
 						set + strlen(price), err) :
-				 node_set(&w->mem, root, set, err)))
+				 node_set(&w->mem, root, set, err)) ||
+		    !may_change(w, root, set, err))
 			return false;
 	}
 	return true;

@@ -48,6 +48,21 @@ prints() { # "PATTERN" command...: exit 0, and the pattern on stdout
 e=$t/h100-8b4L-fsdp2-s4096-b1-eager.rank0.kineto.json.gz
 ok "GPUs of one scale-up domain are joined by it, whatever the fabric" prints "replayed on gb200, 72 ranks, nvlink$" $f trace replay "$e" --gpu gb200 --scale dp=72 --fabric roce-100-x4
 ok "which is said" prints "^nvlink joins all 72 ranks: the fabric roce-100-x4 carries nothing" $f trace replay "$e" --gpu gb200 --scale dp=72 --fabric roce-100-x4
-ok "how fast GPUs ran is in the recording" fails 1 "slow_gpus does nothing here" $f trace replay "$e" --set 'cluster.imperfections.slow_gpus=[{gpu: 0, speed_frac: 0.5}]'
-ok "under whatever limit of power" fails 1 "power.limit does nothing here" $f trace replay "$e" --set 'cluster.gpu={extends: h100-sxm, power.limit: 400 W}'
+slower() { # KEY SET...: each way to write it is refused with the key's name
+	key=$1
+	shift
+	for set; do fails 1 "$key cannot be set here" $f trace replay "$e" --tokens-per-step 8192 --set "$set" || return 1; done
+}
+ok "how fast GPUs ran is in the recording" slower slow_gpus 'cluster.imperfections.slow_gpus=[{gpu: 0, speed_frac: 0.5}]' 'cluster.imperfections={slow_gpus: []}'
+ok "how unlike each other, too" slower gpu_speed_spread_frac 'cluster.imperfections.gpu_speed_spread_frac=0.1'
+ok "and of the node's" slower gpu_speed_spread 'cluster.node={extends: hgx-h100, gpu_speed_spread: 0.1}'
+ok "under whatever limit of power, written in any way" slower power.limit 'cluster.gpu={extends: h100-sxm, power.limit: 400 W}' 'cluster.gpu={extends: h100-sxm, power: {limit: 400 W}}' 'cluster.gpu.power.limit=400 W'
+idle='cluster.gpu={extends: h100-sxm, power: {idle: 10 W}}'
+ok "what they draw while idle changes dollars alone" fails 1 "changes dollars, and there are none" $f trace replay "$e" --set "$idle"
+cheaper() { # the same step, fewer dollars
+	for set in cluster.gpu=h100-sxm "$idle"; do
+		$f trace replay "$e" --tokens-per-step 8192 --set "$set" | sed -n 's/^\([0-9]* tokens.s\) on 2 GPUs: \([0-9.]*\) USD .*/\1 \2/p'
+	done >"$tmp/usd" && awk '{ rate[NR] = $1; usd[NR] = $3 } END { exit !(NR == 2 && rate[1] == rate[2] && usd[2] < usd[1]) }' "$tmp/usd"
+}
+ok "and does" cheaper
 finish
