@@ -109,8 +109,8 @@ void stages_html(struct page *p, size_t scenario)
 		return;
 	html_columns(p,
 		     arena_printf(p->mem,
-				  "Stages of the pipeline: GB per GPU, seconds of a "
-				  "step. %s",
+				  "Stages of the pipeline of %s: GB per GPU, seconds "
+				  "of a step",
 				  p->a->label[scenario]),
 		     columns, sizeof(columns) / sizeof(*columns));
 	for (size_t i = 0; i < run->n_stages; i++) {
