@@ -100,7 +100,7 @@ static const struct family families[] = {
 	{ "dbrx", .norm = FT_LAYER_NORM, .joined_qkv = FT_SPLIT,
 	  .experts = EXPERTS_ALL },
 	{ "gpt_oss", .wide_norms = true, .linear_bias = true, .router_bias = true,
-	  .sinks = true, .scaled_rope = true, .experts = EXPERTS_ALL },
+	  .sinks = true, .clamped = true, .scaled_rope = true, .experts = EXPERTS_ALL },
 	{ "hunyuan_v1_moe", .qk_norm = FT_QK_HEAD, .experts = EXPERTS_ALL },
 	{ "minimax_m2", .qk_norm = FT_QK_WHOLE, .router_bias = true,
 	  .experts = EXPERTS_ALL, .joined_rotary = true },

@@ -55,6 +55,7 @@ struct family {
 	bool gated_output; /* attention's output times a gate */
 	bool shared_gate;  /* the shared expert's output times a gate */
 	bool sinks;	   /* a number for each head in the softmax */
+	bool clamped;	   /* both inputs of the MLP's gate, before it */
 	bool scaled_rope;  /* YaRN whose factor on q and k is not 1 */
 	bool chunks;	   /* local layers see pieces of the sequence, no window */
 	bool joins_norm;   /* one norm only when parallel */

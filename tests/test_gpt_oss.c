@@ -1,6 +1,6 @@
 /*
  * tests/test_gpt_oss.c - what gpt-oss has beyond other routed models: biases of experts,
- * rotary positions that scale, windows in every other layer
+ * a gate whose inputs are clamped, rotary positions that scale, windows in every other layer
  */
 #include "tests/routed.h"
 
@@ -121,11 +121,161 @@ static void windows_end_where_the_backward_in_8_bit_begins(void **state)
 	}
 }
 
+/*
+ * What a gate with clamped inputs touches beside one without, by what each of its operations reads and
+ * writes, 2 bytes a number. By operations: two clamps (strided), a factor, a sigmoid, a product, 1 added, a product, for two
+ * of 4 and 6; backward four products, the sigmoid, a factor, a sum; three comparisons of 2 and 1, one of both, two choices,
+ * and two gradients of every other number, zeroed, filled and added. Under Megatron two clamps and a join; backward
+ * comparisons, choices, a join. What is strided is measured (traces/elements.c).
+ */
+static void clamped_gates_move_what_their_operations_touch(void **state)
+{
+	static const struct {
+		const char *stack, *plan;
+		double forward, backward; /* bytes of a feature of the width */
+	} cases[] = {
+		{ "megatron-core", PLAN(EVEN), 8.9 + (4 + 4), 20.7 + 3 + (4 + 4) },
+		{ "torch-2.11-eager", PLAN(EVEN), 8.9 + (4 + 4 + 6 + 4 + 6) - (4 + 6),
+		  31.8 + (4 * 6 + 6 + 4 + 6) + 3 + (4 + 4 + 12) - 20 },
+		{ "transformers-5-eager", PLAN("moe_force_balance: true"),
+		  8.9 + (4 + 4 + 6 + 4 + 6) - (4 + 6),
+		  31.8 + (4 * 6 + 6 + 4 + 6) + 3 + (4 + 4 + 12) - 20 },
+		{ "torch-2.11-compile", PLAN(EVEN), 0, 19 - 12 },
+		/* one kernel does it all */
+		{ "megatron-core", PLAN(EVEN ", precision: mxfp8, fused_experts: true"),
+		  0, 0 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		double each = (double)COPIES * WIDTH * PASSES;
+		struct parts p;
+
+		build(&p, OSS("gpt_oss"), cases[i].plan, cases[i].stack, 8);
+		near_frac(sum_of(p.graph, "expert_clamp").bytes,
+			  cases[i].forward * each, 1e-12);
+		near_frac(sum_of(p.graph, "expert_clamp_back").bytes,
+			  cases[i].backward * each, 1e-12);
+		drop(&p);
+		build(&p, OSS("mixtral"), cases[i].plan, cases[i].stack, 8);
+		assert_true(!sum_of(p.graph, "expert_clamp").n &&
+			    !sum_of(p.graph, "expert_clamp_back").n);
+		drop(&p);
+	}
+}
+
+/* Times that the host waits for what comes right before the experts' activation. */
+static int waits_before_activation(const struct ft_graph *g, const char *segment)
+{
+	const struct ft_segment *s = segment_of(g, segment);
+	int n = 0;
+
+	for (size_t i = 1; i < s->n_ops; i++)
+		n += s->op[i - 1].host_waits &&
+		     !strcmp(g->work[s->op[i].work].name, "expert_activation");
+	return n;
+}
+
+/* Megatron's clamped gate copies a number from the host, once a call: again where it is computed again. */
+static void the_host_waits_for_a_number_of_the_clamped_gate(void **state)
+{
+	static const struct {
+		const char *type, *plan, *stack;
+		int forward, backward;
+	} cases[] = {
+		{ OSS("gpt_oss"), PLAN(EVEN), "megatron-core", 1, 0 },
+		{ OSS("gpt_oss"),
+		  PLAN(EVEN ", recompute: selective, recompute_modules: [moe_act]"),
+		  "megatron-core", 1, 1 },
+		{ OSS("gpt_oss"), PLAN(EVEN ", cuda_graphs: partial"), "megatron-core",
+		  1, 0 },
+		{ OSS("gpt_oss"), PLAN(EVEN ", cuda_graphs: full"), "megatron-core", 0,
+		  0 },
+		{ OSS("gpt_oss"), PLAN(EVEN), "torch-2.11-eager", 0, 0 },
+		{ OSS("mixtral"), PLAN(EVEN), "megatron-core", 0, 0 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		struct parts p;
+
+		build(&p, cases[i].type, cases[i].plan, cases[i].stack, 8);
+		assert_int_equal(waits_before_activation(p.graph, "forward"),
+				 cases[i].forward);
+		assert_int_equal(waits_before_activation(p.graph, "backward"),
+				 cases[i].backward);
+		drop(&p);
+	}
+}
+
+/* Kept beside what a plain gate keeps, a feature of the width: both clamped inputs; by operations the sigmoid's output, both
+ * factors and the clamped input but for one that a plain gate keeps, too; nothing where it is computed again. */
+static void a_clamped_gate_keeps_what_its_gradients_need(void **state)
+{
+	static const struct {
+		const char *stack, *plan;
+		double kept;
+	} cases[] = {
+		{ "megatron-core", PLAN(EVEN), 2 + 2 },
+		{ "megatron-core", PLAN(EVEN ", precision: mxfp8, fused_experts: true"),
+		  0 },
+		{ "torch-2.11-eager", PLAN(EVEN), 2 + 2 + 2 },
+		{ "torch-2.11-compile", PLAN(EVEN), 0 },
+		{ "megatron-core",
+		  PLAN(EVEN ", recompute: selective, recompute_modules: [moe_act]"),
+		  0 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		double kept[2];
+
+		for (int clamped = 0; clamped < 2; clamped++) {
+			struct parts p;
+
+			build(&p, OSS("gpt_oss"), cases[i].plan, cases[i].stack, 8);
+			p.model->clamped = clamped;
+			rebuild(&p);
+			kept[clamped] = segment_of(p.graph, "forward")
+						->net_bytes[FT_MEMORY_ACTIVATIONS];
+			drop(&p);
+		}
+		near_frac(kept[1], kept[0] + cases[i].kept * COPIES * WIDTH, 1e-12);
+	}
+}
+
+/* By operations a bias is gathered for each row (written) and added (read twice, written once). */
+static void gathered_biases_are_written_before_they_are_added(void **state)
+{
+	static const struct {
+		const char *stack;
+		double forward;
+	} cases[] = { { "torch-2.11-eager", 2 + (2 + 2 + 2) },
+		      { "torch-2.11-compile", 2 + 2 } };
+
+	(void)state;
+	for (size_t i = 0; i < 2; i++) {
+		double outputs = (double)COPIES * (H + 2. * WIDTH) * PASSES;
+		struct parts p;
+
+		build(&p, OSS("gpt_oss"), PLAN(EVEN), cases[i].stack, 8);
+		near_frac(sum_of(p.graph, "expert_bias").bytes,
+			  cases[i].forward * outputs, 1e-12);
+		near_frac(sum_of(p.graph, "expert_bias_back").bytes, 2 * outputs,
+			  1e-12);
+		drop(&p);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(biases_of_experts_move_what_their_operations_touch),
 		cmocka_unit_test(the_host_calls_each_expert_with_a_bias),
+		cmocka_unit_test(clamped_gates_move_what_their_operations_touch),
+		cmocka_unit_test(the_host_waits_for_a_number_of_the_clamped_gate),
+		cmocka_unit_test(a_clamped_gate_keeps_what_its_gradients_need),
+		cmocka_unit_test(gathered_biases_are_written_before_they_are_added),
 		cmocka_unit_test(scaled_positions_have_no_fused_kernel),
 		cmocka_unit_test(windows_end_where_the_backward_in_8_bit_begins),
 	};

@@ -51,8 +51,9 @@ static const struct {
 	double worst;
 } relation[RELATIONS] = {
 	[PORT_TWICE] = { "links inside a domain twice as fast", 0, 0 },
-	/* what ends sooner lets another begin beside products that ran alone */
-	[NIC_TWICE] = { "NICs and ports twice as fast", 5, 1.03 },
+	/* what ends sooner lets another begin beside what ran alone: products, or gpt-oss' many kernels bound by
+	 * memory, which take up to 1.3 times as long beside a collective */
+	[NIC_TWICE] = { "NICs and ports twice as fast", 5, 1.04 },
 	[LATENCY_HALF] = { "fabric latencies halved", 1, 1.02 },
 	[UPLINKS_WHOLE] = { "no uplink failed, against a fifth", 0, 0 },
 	[UPLINKS_TWICE] = { "twice the uplinks", 0, 0 },

@@ -55,7 +55,8 @@ struct recipe {
 	struct coefficients gated, plain; /* activation */
 	struct coefficients norm_back, rope_back, add_back;
 	struct coefficients gated_back, plain_back,
-		weighted_back; /* the last: of a gate and weights */
+		weighted_back;		/* the last: of a gate and weights */
+	struct moved clamp, clamp_back; /* of the gate's inputs, beside it */
 	struct moved latent,
 		latent_back; /* a feature of q: its and k's parts joined, all laid
 					   * out for attention, and its output for the product */

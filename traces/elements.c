@@ -88,6 +88,15 @@ static const struct routing mapped_routing = {
 		} \
 	}
 
+/* What gpt-oss' gate has beside a plain one, a feature of its output: by operations seven instead of two, and
+ * backward 18 instead of four, those of the clamps and of a row's every other number strided; compiled, the latter's
+ * gradients put together. Before Megatron Core's compiled gate its two halves are clamped and joined.
+ * Counted from Transformers' modeling_gpt_oss.py (5.17) and Megatron Core's fused_bias_geglu.py (read 2026-11-27); strided bytes
+ * and those of the compiler measured: measurements/probes/h100-2026-11-27-clamped-unseen, at 2,880 numbers x 16,384. */
+#define CLAMP_BY_OPERATIONS \
+	.clamp = { 14, 3, .strided = { 8.9, 2 } }, \
+	.clamp_back = { 43, 7, .strided = { 31.8, 7 } }
+
 static const struct recipe recipes[] = {
 	[FT_FUSION_EAGER] = {
 		.norm = { 4, 0, 0, 1, 12 },
@@ -102,6 +111,7 @@ static const struct recipe recipes[] = {
 		.add_back = { 6, 0, 0, 1 },
 		.gated_back = { 0, 20, 0, 4 },
 		.plain_back = { 0, 6, 0, 1 },
+		CLAMP_BY_OPERATIONS,
 		.routing = &eager_routing,
 	},
 	[FT_FUSION_COMPILED] = {
@@ -117,6 +127,7 @@ static const struct recipe recipes[] = {
 		.add_back = { 0, 0, 0, 0 },
 		.gated_back = { 0, 12, 0, 2 },
 		.plain_back = { 0, 6, 0, 1 },
+		.clamp_back = { 7, 0 },
 		.routing = &fused_routing,
 	},
 	[FT_FUSION_KERNELS] = {
@@ -134,6 +145,8 @@ static const struct recipe recipes[] = {
 		/* as the curve `swiglu` moves them; measured: measurements/probes/h100-2026-11-26-weighted-unseen */
 		.weighted_back = { 0, 18, 0, 2 },
 		.plain_back = { 0, 6, 0, 1 },
+		.clamp = { 8, 1, .strided = { 8.9, 2 } },
+		.clamp_back = { 11, 2, .strided = { 20.7, 5 } },
 		.routing = &mapped_routing,
 	},
 	/* as eager: but what rotates queries and keys is written otherwise, its gradient comes
@@ -150,6 +163,7 @@ static const struct recipe recipes[] = {
 		.add_back = { 6, 0, 0, 1 },
 		.gated_back = { 0, 20, 0, 4 },
 		.plain_back = { 0, 6, 0, 1 },
+		CLAMP_BY_OPERATIONS,
 		.latent = { .strided = { 13.3, 4 } }, /* measured: -deepseek-v3 */
 		.latent_back = { .strided = { 38.4, 11 } },
 		.routing = &operations_routing,

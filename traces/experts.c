@@ -235,6 +235,28 @@ static struct coefficients activation_of(const struct builder *b,
 	return backward ? c->plain_back : c->plain;
 }
 
+/* Of a gate whose inputs are clamped: what is done beside it. Megatron Core copies the number that it adds to the
+ * second from the host at each call, which waits for the GPU (sources at the recipes). */
+static void put_clamp(struct builder *b, const struct routed *r, bool backward)
+{
+	const struct recipe *c = recipe_of(b);
+
+	if (!b->model->clamped || !r->gated || b->plan->fused_experts)
+		return;
+	put_moved(b, backward ? "expert_clamp_back" : "expert_clamp", "add",
+		  backward ? c->clamp_back : c->clamp, (double)(r->copies * r->width));
+	if (!backward && b->rules->fusion == FT_FUSION_KERNELS &&
+	    b->plan->graphs != FT_GRAPHS_FULL)
+		host_waits(b, FT_HOST_SYNC);
+}
+
+/* The activation, forward. */
+static void activate(struct builder *b, const struct routed *r)
+{
+	put_clamp(b, r, false);
+	expert_elements(b, r, "expert_activation", activation_of(b, r, false));
+}
+
 static void expert_cast(struct builder *b, const struct routed *r, int64_t features)
 {
 	if (!b->plan->fused_experts)
@@ -263,6 +285,20 @@ static struct moved weighted_bias(double w, int experts, bool backward)
 	return m;
 }
 
+/* Biases that PyTorch adds to the outputs of both products: by operations each row's is gathered, then added;
+ * compiled in one pass, which is assumed. Backward the gradients are read once more; that by operations an expert's
+ * are summed row after row is not counted. */
+static void gathered_bias(struct builder *b, const char *name, double numbers,
+			  bool backward)
+{
+	if (backward)
+		put_memory(b, name, "default", 2 * numbers, 2);
+	else if (by_operation(b))
+		put_memory(b, name, "add", 8 * numbers, 4);
+	else
+		put_memory(b, name, "default", 4 * numbers, 2);
+}
+
 /* Biases of the experts' products, where products in one kernel do not hold them; that
  * kernel leaves their gradients: the output's gradients are read once more. */
 static void expert_biases(struct builder *b, const struct routed *r, bool backward)
@@ -273,9 +309,8 @@ static void expert_biases(struct builder *b, const struct routed *r, bool backwa
 
 	if (!b->model->mlp_bias)
 		return;
-	if (b->rules->fusion != FT_FUSION_KERNELS) /* assumed: each output added to */
-		put_memory(b, name, "default", (backward ? 2 : 4) * copies * outputs,
-			   2);
+	if (b->rules->fusion != FT_FUSION_KERNELS)
+		gathered_bias(b, name, copies * outputs, backward);
 	else if (!b->plan->fused_experts)
 		put_moved(b, name, "add", weighted_bias(w, (int)r->local, backward),
 			  copies * (double)r->h);
@@ -336,7 +371,7 @@ void experts_run(struct builder *b, const struct ft_layer *l)
 	by_expert(b, &r, "sort_by_expert", recipe_of(b)->routing->sort);
 	expert_cast(b, &r, r.h);
 	up(b, &r, FT_FORWARD);
-	expert_elements(b, &r, "expert_activation", activation_of(b, &r, false));
+	activate(b, &r);
 	expert_cast(b, &r, r.width);
 	down(b, &r, FT_FORWARD);
 	b->format = b->plan->precision;
@@ -377,6 +412,7 @@ void experts_run_back(struct builder *b, const struct ft_layer *l)
 	down(b, &r, FT_DGRAD);
 	down(b, &r, FT_WGRAD);
 	expert_elements(b, &r, "expert_activation_back", activation_of(b, &r, true));
+	put_clamp(b, &r, true);
 	expert_cast(b, &r, (r.gated ? 2 : 1) * r.width);
 	up(b, &r, FT_DGRAD);
 	up(b, &r, FT_WGRAD);
@@ -392,7 +428,7 @@ void experts_activate(struct builder *b, const struct ft_layer *l)
 {
 	struct routed r = routed_of(b, l);
 
-	expert_elements(b, &r, "expert_activation", activation_of(b, &r, false));
+	activate(b, &r);
 }
 
 void experts_return_back(struct builder *b, const struct ft_layer *l)

@@ -46,6 +46,15 @@ static double second_kept(const struct builder *b, const struct ft_layer *l,
 									 input_kept(b);
 }
 
+/* Of a gate whose inputs are clamped: both clamped, beside what they were; by operations the sigmoid's
+ * output and two factors besides one of them. A compiler clamps again. */
+static double clamp_kept(const struct builder *b)
+{
+	if (!b->model->clamped || b->plan->fused_experts)
+		return 0;
+	return by_operation(b) ? 6 : b->rules->fusion == FT_FUSION_KERNELS ? 4 : 0;
+}
+
 /* Bytes per feature of an MLP's width: what its activation and its second product need. */
 static double width_kept(const struct builder *b, const struct ft_layer *l,
 			 unsigned set)
@@ -58,6 +67,8 @@ static double width_kept(const struct builder *b, const struct ft_layer *l,
 
 	if (l->experts && !by_operation(b))
 		first = 4;
+	if (l->experts && !(set & FT_MODULE_ACTIVATION))
+		first += clamp_kept(b);
 	if (set & FT_MODULE_OPS)
 		return (first + 2) / 2 - (2 - second);
 	if (set & FT_MODULE_MLP_UP)

@@ -98,6 +98,7 @@ struct ft_model {
 	bool gated_output;	     /* attention's output times a gate, as wide as q */
 	bool shared_gate;	     /* the shared expert's output times a gate */
 	bool sinks;		     /* a number for each head in the softmax */
+	bool clamped;		     /* both inputs of the experts' gate, before it */
 	bool scaled_rope;	   /* rotary positions that also scale what they turn */
 	bool score_cap, logit_cap; /* tanh on scores, on logits */
 	bool causal;		   /* a token does not see those behind it */
