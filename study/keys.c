@@ -228,7 +228,7 @@ static const struct scenario_key keys[] = {
 	{ "training.grouped_experts", KEY_COLUMN, grouped_experts,
 	  "one product for all local experts, not one for each" },
 	{ "training.fused_experts", KEY_COLUMN, fused_experts,
-	  "products, activation and casts of experts in one kernel" },
+	  "activation of experts, and casts between their products, by these themselves" },
 	{ "training.gradient_dtype", BOTH, gradient_dtype,
 	  "number format in which gradients are reduced" },
 	{ "training.master_weights", BOTH, master_weights,

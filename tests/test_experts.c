@@ -253,12 +253,13 @@ static void split_experts_gather_their_tokens(void **state)
 	drop(&split);
 }
 
-/* One kernel casts and activates what goes in and out of the experts: forward h and
- * width, backward h and twice the width of each copy, four bytes an element (delayed). */
-static void fused_experts_need_no_casts_and_no_activation(void **state)
+/* Fused products activate and cast what goes from one to the other: forward the width, backward twice the
+ * width of each copy, four bytes an element (delayed). What goes in is cast before them, h forward and h backward, by
+ * one kernel of all experts. */
+static void fused_experts_need_no_casts_between_and_no_activation(void **state)
 {
 	struct parts apart, fused;
-	double copies = 512 * 4 * 2 * 4., elements = 512 + 256 + 512 + 2 * 256;
+	double copies = 512 * 4 * 2 * 4., between = 256 + 2 * 256, outer = 512 + 512;
 
 	(void)state;
 	build(&apart, MOE,
@@ -270,7 +271,8 @@ static void fused_experts_need_no_casts_and_no_activation(void **state)
 	      "megatron-core", 8);
 	near_frac(sum_of(apart.graph, "cast_fp8").bytes -
 			  sum_of(fused.graph, "cast_fp8").bytes,
-		  4 * copies * elements, 1e-12);
+		  4 * copies * between, 1e-12);
+	assert_true(sum_of(fused.graph, "cast_fp8").bytes > 4 * copies * outer);
 	near_frac(sum_of(apart.graph, "expert_activation").bytes, 6 * copies * 256,
 		  1e-12);
 	near_frac(sum_of(apart.graph, "expert_activation_back").bytes,
@@ -487,7 +489,7 @@ int main(void)
 		cmocka_unit_test(the_host_waits_for_counts_unless_they_are_known),
 		cmocka_unit_test(experts_apart_do_the_same_work),
 		cmocka_unit_test(split_experts_gather_their_tokens),
-		cmocka_unit_test(fused_experts_need_no_casts_and_no_activation),
+		cmocka_unit_test(fused_experts_need_no_casts_between_and_no_activation),
 		cmocka_unit_test(graphs_hold_what_they_say),
 		cmocka_unit_test(a_token_crosses_the_network_once_a_domain),
 	};

@@ -212,8 +212,7 @@ static void shared_expert(struct builder *b, const struct ft_layer *l, bool back
 	}
 }
 
-/* The activation, and the casts of what goes into and comes out of it: kernels of
- * their own unless one kernel does it all. */
+/* The activation: a kernel of its own unless the products do it. */
 static void expert_elements(struct builder *b, const struct routed *r, const char *name,
 			    struct coefficients c)
 {
@@ -257,7 +256,16 @@ static void activate(struct builder *b, const struct routed *r)
 	expert_elements(b, r, "expert_activation", activation_of(b, r, false));
 }
 
-static void expert_cast(struct builder *b, const struct routed *r, int64_t features)
+/* Of the first product's input, and the gradient of the second's output. Source that fused experts cast them, too,
+ * by one kernel of all experts: Transformer Engine's ops/fused/forward_grouped_mlp.py and backward_ (read 2026-11-27). */
+static void outer_cast(struct builder *b, const struct routed *r)
+{
+	put_cast(b, (double)(r->copies * r->h),
+		 b->plan->fused_experts ? 1 : (int)r->local);
+}
+
+/* Between the products. */
+static void inner_cast(struct builder *b, const struct routed *r, int64_t features)
 {
 	if (!b->plan->fused_experts)
 		put_cast(b, (double)(r->copies * features), (int)r->local);
@@ -299,8 +307,8 @@ static void gathered_bias(struct builder *b, const char *name, double numbers,
 		put_memory(b, name, "default", 4 * numbers, 2);
 }
 
-/* Biases of the experts' products, where products in one kernel do not hold them; that
- * kernel leaves their gradients: the output's gradients are read once more. */
+/* Biases of the experts' products. Fused experts add both, and sum the first's gradients; for the second's, which are
+ * weighted, the output's gradients are read once more (sources at outer_cast). */
 static void expert_biases(struct builder *b, const struct routed *r, bool backward)
 {
 	const char *name = backward ? "expert_bias_back" : "expert_bias";
@@ -315,7 +323,7 @@ static void expert_biases(struct builder *b, const struct routed *r, bool backwa
 		put_moved(b, name, "add", weighted_bias(w, (int)r->local, backward),
 			  copies * (double)r->h);
 	else if (backward)
-		put_memory(b, name, "default", 2 * copies * outputs, 2);
+		put_memory(b, name, "default", 2 * copies * (double)r->h, 1);
 }
 
 /* Calls of the host for a routed MLP, when no graph holds it. */
@@ -369,10 +377,10 @@ void experts_run(struct builder *b, const struct ft_layer *l)
 	b->format = b->plan->expert_precision;
 	host_of_experts(b, &r, FT_HOST_EXPERTS_FORWARD);
 	by_expert(b, &r, "sort_by_expert", recipe_of(b)->routing->sort);
-	expert_cast(b, &r, r.h);
+	outer_cast(b, &r);
 	up(b, &r, FT_FORWARD);
 	activate(b, &r);
-	expert_cast(b, &r, r.width);
+	inner_cast(b, &r, r.width);
 	down(b, &r, FT_FORWARD);
 	b->format = b->plan->precision;
 	expert_biases(b, &r, false);
@@ -408,12 +416,12 @@ void experts_run_back(struct builder *b, const struct ft_layer *l)
 	by_expert(b, &r, "unsort_back", recipe_of(b)->routing->unsort_back);
 	expert_biases(b, &r, true);
 	fill_outputs(b, &r, true);
-	expert_cast(b, &r, r.h);
+	outer_cast(b, &r);
 	down(b, &r, FT_DGRAD);
 	down(b, &r, FT_WGRAD);
 	expert_elements(b, &r, "expert_activation_back", activation_of(b, &r, true));
 	put_clamp(b, &r, true);
-	expert_cast(b, &r, (r.gated ? 2 : 1) * r.width);
+	inner_cast(b, &r, (r.gated ? 2 : 1) * r.width);
 	up(b, &r, FT_DGRAD);
 	up(b, &r, FT_WGRAD);
 	b->format = b->plan->precision;
