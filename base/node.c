@@ -245,7 +245,7 @@ bool node_set_below(struct arena *mem, struct node *root, const char *head,
 	struct ft_mark at = { arena_printf(mem, "%s%s", option, assignment), 1,
 			      1 + (int)strlen(option) };
 	struct node *value;
-	const char *key;
+	const char *key, *text;
 
 	if (!eq || eq == assignment)
 		return ft_fail(err, &at,
@@ -255,18 +255,16 @@ bool node_set_below(struct arena *mem, struct node *root, const char *head,
 				       "--set training.parallel.tp=4",
 			       option);
 	key = arena_printf(mem, "%s%.*s", head, (int)(eq - assignment), assignment);
-	if (eq[1]) {
-		const char *text =
-			placed(mem, at.column + (int)(eq - assignment), eq + 1);
-
-		value = node_read_text(mem, at.file, text, strlen(text), err);
-		if (!value)
-			return false;
-		value->mark = at;
-		value->mark.column += (int)(eq + 1 - assignment);
-	} else {
-		value = node_scalar(mem, &at, "");
+	if (!eq[1]) {
+		at.column += (int)(eq + 1 - assignment);
+		return ft_fail(err, &at, "no value behind '='; null takes a key away");
 	}
+	text = placed(mem, at.column + (int)(eq - assignment), eq + 1);
+	value = node_read_text(mem, at.file, text, strlen(text), err);
+	if (!value)
+		return false;
+	value->mark = at;
+	value->mark.column += (int)(eq + 1 - assignment);
 	return node_put_node(mem, root, key, &at, value, err);
 }
 

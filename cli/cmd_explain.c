@@ -174,7 +174,44 @@ static const char *row_of(const struct ft_outcome_field *f)
 	return f->label ? f->label + strspn(f->label, " ") : "";
 }
 
-/* A number of an answer by its JSON's name or by its row's, or a key of a model. */
+/* What else an answer's JSON has at its top; tests/test_people.sh asks for each. */
+static bool tell_part(const char *word)
+{
+	static const char *const parts[] = {
+		"assumed",
+		"beside",
+		"bottleneck",
+		"breakdown_s",
+		"cost",
+		"derived",
+		"finance",
+		"fits",
+		"gpu_measured",
+		"id",
+		"interval",
+		"items",
+		"memory_bytes_per_gpu",
+		"name",
+		"nearest_runs",
+		"prices",
+		"provenance",
+		"run",
+		"scenario",
+		"stack_measured",
+		"stages",
+	};
+
+	for (size_t i = 0; i < sizeof(parts) / sizeof(*parts); i++)
+		if (!strcmp(word, parts[i])) {
+			printf("%s\n  a part of an answer's JSON; see the table under "
+			       "JSON in docs/reading-the-output.md\n",
+			       word);
+			return true;
+		}
+	return false;
+}
+
+/* A number or part of an answer by its JSON's name or by its row's, or a key of a model. */
 static bool tell_other(const char *word)
 {
 	const struct ft_outcome_field *f;
@@ -196,7 +233,7 @@ static bool tell_other(const char *word)
 			       key);
 			return true;
 		}
-	return false;
+	return tell_part(word);
 }
 
 static size_t tell_scenario_keys(struct explainer *e, const char *word)

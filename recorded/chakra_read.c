@@ -163,7 +163,7 @@ static int32_t text_of(struct reader *k, const char *text)
 static bool times(struct reader *k, const Chakra__Node *n, ft_ps *start,
 		  ft_ps *duration)
 {
-	const int64_t most_us = 1000000000;
+	const int64_t most_us = (int64_t)LIMIT_TRACE_SECONDS * 1000000;
 	int64_t us = n->start_time_micros <= INT64_MAX / 2 ?
 			     (int64_t)n->start_time_micros :
 			     INT64_MAX / 2;
@@ -349,7 +349,7 @@ static bool take(struct reader *k, const Chakra__Node *n, struct ft_error *err)
 	if (n->type < CHAKRA_COMPUTE || n->type > CHAKRA_COLLECTIVE)
 		return true;
 	if (!times(k, n, &start, &duration))
-		return fail(k, err, "lies more than 1000 s from the first one");
+		return fail(k, err, "lies more than 100,000 s from the first one");
 	if (++k->r->counts.kept > LIMIT_TRACE_EVENTS)
 		return fail(k, err, "there are too many nodes");
 	if (kind < 0 || kind >= FT_REC_CALL_KINDS)

@@ -2,9 +2,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/limits.h"
 #include "recorded/kineto.h"
 
-enum { LONGEST_US = 1000000000 }; /* a recording: 1000 s and less */
+static const int64_t longest_us = (int64_t)LIMIT_TRACE_SECONDS * 1000000;
 
 int reader_stop(struct reader *k, const char *why)
 {
@@ -163,10 +164,10 @@ static int keep(struct reader *k)
 	if (!k->based)
 		k->base_us = e->ts.us;
 	k->based = true;
-	if (e->ts.us - k->base_us > LONGEST_US || k->base_us - e->ts.us > LONGEST_US ||
-	    e->dur.us > LONGEST_US)
+	if (e->ts.us - k->base_us > longest_us || k->base_us - e->ts.us > longest_us ||
+	    e->dur.us > longest_us)
 		return reader_stop(k,
-				   "an event lies more than 1000 s from the first one");
+				   "an event lies more than 100,000 s from the first one");
 	if (k->r->counts.kept == LIMIT_TRACE_EVENTS)
 		return reader_stop(k, "holds too many events");
 	k->r->counts.kept++;

@@ -71,7 +71,7 @@ static int32_t text(const struct nsight *n, sqlite3_stmt *s, int column)
 static bool times(struct nsight *n, sqlite3_stmt *s, ft_ps *start, ft_ps *duration)
 {
 	enum { NS = 1000 };
-	const int64_t most = INT64_C(1000000000000); /* 1000 s */
+	const int64_t most = LIMIT_TRACE_SECONDS * INT64_C(1000000000);
 	int64_t from = whole(s, 0), to = whole(s, 1);
 
 	if (!n->based)
@@ -222,7 +222,7 @@ static bool read_rows(struct nsight *n, size_t i, sqlite3_stmt *s, struct ft_err
 			     sqlite3_errcode(n->db) != SQLITE_NOMEM ||
 				     sql_fail(n, reads[i].table, err) :
 			     fail(n, err,
-				  "an event lies more than 1000 s from the first one, or there "
+				  "an event lies more than 100,000 s from the first one, or there "
 				  "are too many events, streams or threads");
 	return ok && (status == SQLITE_DONE || sql_fail(n, reads[i].table, err));
 }

@@ -334,6 +334,10 @@ static void set_overrides_and_makes_maps(void **state)
 	assert_int_equal(list->item[1]->mark.column, 18);
 	assert_false(node_set(&mem, n, "t.p={a: 1, a: 2}", &err));
 	assert_int_equal(err.column, 18);
+	assert_false(node_set(&mem, n, "t.p.tp=", &err));
+	assert_int_equal(err.column, 14);
+	assert_non_null(strstr(err.text, "no value behind '='"));
+	assert_string_equal(node_path(n, "t.p.tp")->text, "4");
 	assert_false(node_set(&mem, n, "nonsense", &err));
 	assert_false(node_set(&mem, n, "a..b=1", &err));
 	arena_release(&mem);

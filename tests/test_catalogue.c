@@ -165,12 +165,61 @@ static void what_cannot_be_is_refused(void **state)
 	}
 }
 
+/* The obvious: each port of a leaf has a plane's part of a NIC, of a node all planes; the module is the slowest of those
+ * that are each half of another, or have twice its ports, that carries a cage's ports. */
+static void modules_carry_the_ports_of_a_cage(void **state)
+{
+	static const char parts[] =
+		"{half: {rate: 50 GB/s}, one: {rate: 100 GB/s, slower: half}, "
+		"two: {rate: 200 GB/s, slower: one, twin: four}, "
+		"four: {rate: 400 GB/s, slower: two}}";
+	static const struct {
+		double gb;
+		const char *item;
+	} rates[] = { { 50, "half" }, { 100, "one" }, { 200, "two" }, { 400, "four" } };
+	struct arena mem = { 0 };
+	struct ft_error err;
+	struct catalogue *from = ARENA_NEW(&mem, struct catalogue);
+
+	(void)state;
+	assert_true(catalogue_read(
+		&mem, node_read_text(&mem, "parts", parts, strlen(parts), &err), from,
+		&err));
+	for (int planes = 1; planes <= 4; planes *= 2)
+		for (int cage = 1; cage <= 2; cage++)
+			for (int nic = 100; nic <= 200; nic *= 2) {
+				struct ft_node n = { .nic_bytes_per_s.value =
+							     nic * 1e9 };
+				struct ft_fabric f = { .port_bytes_per_s.value = 1e12,
+						       .planes = planes,
+						       .ports_per_optic = cage,
+						       .nic_ports_per_optic = cage,
+						       .optic_node_item = "two",
+						       .optic_leaf_item = "two" };
+				struct ft_cluster c = { .node = &n, .fabric = &f };
+				const char *ends[2], *want[2] = { NULL, NULL };
+				double gb[2] = { nic * cage, nic / planes * cage };
+
+				catalogue_modules(from, &c, &ends[0], &ends[1]);
+				for (int e = 0; e < 2; e++) {
+					for (int i = 3; i >= 0; i--)
+						if (rates[i].gb >= gb[e])
+							want[e] = rates[i].item;
+					if (gb[e] <= 50)
+						want[e] = "half";
+					assert_string_equal(ends[e], want[e]);
+				}
+			}
+	arena_release(&mem);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_fact_that_is_said_moves_no_other),
 		cmocka_unit_test(words_are_as_said_too),
 		cmocka_unit_test(what_cannot_be_is_refused),
+		cmocka_unit_test(modules_carry_the_ports_of_a_cage),
 	};
 
 	return cmocka_run_group_tests_name("hw/catalogue", tests, NULL, NULL);

@@ -362,25 +362,25 @@ static void what_is_damaged_is_refused(void **state)
 	b.of[1] = 0xff;
 	is_refused(&b, "node 0: its metadata cannot be read");
 	n = step[4];
-	n.start_us = 1000 + 1000000001;
+	n.start_us = 1000 + 100000000001;
 	b = file_of(step, 4);
 	put_node(&b, &n);
-	is_refused(&b, "node 5: lies more than 1000 s from the first one");
+	is_refused(&b, "node 5: lies more than 100,000 s from the first one");
 	n.start_us = 1100;
-	n.us = 1000000001;
+	n.us = 100000000001;
 	b = file_of(step, 4);
 	put_node(&b, &n);
-	is_refused(&b, "node 5: lies more than 1000 s from the first one");
+	is_refused(&b, "node 5: lies more than 100,000 s from the first one");
 	n = step[0];
 	n.start_us = UINT64_MAX;
 	b = file_of(step, 4);
 	put_node(&b, &n);
-	is_refused(&b, "node 5: lies more than 1000 s from the first one");
+	is_refused(&b, "node 5: lies more than 100,000 s from the first one");
 	n = step[4];
 	n.attr[1] =
 		(struct attribute){ "foretoken.duration_ps", INT64, UINT64_MAX, NULL };
 	b = file_of(&n, 1);
-	is_refused(&b, "node 1: lies more than 1000 s from the first one");
+	is_refused(&b, "node 1: lies more than 100,000 s from the first one");
 }
 
 /* A trace that a simulator is to run has sizes, and no times. */

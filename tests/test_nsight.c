@@ -301,7 +301,7 @@ static void with(const char *path, const char *sql, const char *why)
 }
 
 #define FAR \
-	"an event lies more than 1000 s from the first one, or there are too many " \
+	"an event lies more than 100,000 s from the first one, or there are too many " \
 	"events, streams or threads"
 
 static void what_is_not_there_or_too_far_is_told(void **state)
@@ -324,24 +324,24 @@ static void what_is_not_there_or_too_far_is_told(void **state)
 	/* from the first row, whose microsecond is where time begins */
 	with(s->path,
 	     "UPDATE NVTX_EVENTS SET end = start, eventType = 59;"
-	     "UPDATE NVTX_EVENTS SET start = (SELECT start - start % 1000 + 1000000000000 "
+	     "UPDATE NVTX_EVENTS SET start = (SELECT start - start % 1000 + 100000000000000 "
 	     "FROM CUPTI_ACTIVITY_KIND_KERNEL LIMIT 1), end = start WHERE rowid = 9; "
 	     "UPDATE NVTX_EVENTS SET end = start WHERE rowid = 9",
 	     NULL);
 	with(s->path,
 	     "UPDATE NVTX_EVENTS SET eventType = 59, start = (SELECT start - start % 1000 "
-	     "+ 1000000000002 FROM CUPTI_ACTIVITY_KIND_KERNEL LIMIT 1), end = start + "
-	     "1000000000002",
+	     "+ 100000000000002 FROM CUPTI_ACTIVITY_KIND_KERNEL LIMIT 1), end = start + "
+	     "100000000000002",
 	     FAR);
 	with(s->path,
 	     "UPDATE NVTX_EVENTS SET eventType = 59, start = (SELECT start - start % 1000 "
-	     "- 1000000000002 FROM CUPTI_ACTIVITY_KIND_KERNEL LIMIT 1), end = start",
+	     "- 100000000000002 FROM CUPTI_ACTIVITY_KIND_KERNEL LIMIT 1), end = start",
 	     FAR);
 	with(s->path, "UPDATE NVTX_EVENTS SET eventType = 59, start = -1", FAR);
 	with(s->path,
-	     "UPDATE NVTX_EVENTS SET eventType = 59, end = start + 1000000000002", FAR);
+	     "UPDATE NVTX_EVENTS SET eventType = 59, end = start + 100000000000002", FAR);
 	with(s->path,
-	     "UPDATE NVTX_EVENTS SET eventType = 59, end = start + 1000000000000",
+	     "UPDATE NVTX_EVENTS SET eventType = 59, end = start + 100000000000000",
 	     NULL);
 }
 

@@ -62,7 +62,7 @@ static void what_is_no_trace_is_refused_in_words(void **state)
 		"negative");
 	refused("{\"traceEvents\":[{\"ph\":\"X\",\"cat\":\"kernel\",\"ts\":1},"
 		"{\"ph\":\"X\",\"cat\":\"kernel\",\"ts\":99e17}]}",
-		"1000 s");
+		"100,000 s");
 	refused("{\"traceEvents\":[}", "parse error");
 	refused("\x1f\x8b\x07 no gzip at all, whatever it begins with", "damaged");
 	refused("\x28\xb5\x2f\xfd no zstd", "damaged");

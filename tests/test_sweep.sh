@@ -23,6 +23,9 @@ told_of() { # what a row says of itself: its scenario, and the version that ran 
 }
 ok "each row names its scenario, its settings and the version" told_of
 ok "a column for each varied key, as a number" is "256|4|integer" "$tmp/s.db" 'select "cluster.gpus", "training.parallel.tp", typeof("cluster.gpus") from runs where "training.parallel.tp" = 4 order by 1 limit 1'
+ok "where it failed, too, as it was asked for" is "3|3|3" "$tmp/s.db" 'select count(*), min("training.parallel.tp"), max("training.parallel.tp") from runs where error is not null'
+$f sweep $a --vary training.recompute=none,sometimes --db "$tmp/w.db" -q >/dev/null 2>&1
+ok "of a value that no scenario takes, too" is "sometimes" "$tmp/w.db" 'select "training.recompute" from runs where error is not null'
 ok "ranges and parts of the step are columns" is "3" "$tmp/s.db" 'select count(*) from runs where step_s_p10 < step_s and step_s < step_s_p90 and usd_per_million_tokens_p10 < usd_per_million_tokens and abs(breakdown_s_compute + breakdown_s_exposed_communication + breakdown_s_bubble + breakdown_s_host + breakdown_s_optimizer - step_s) < 1e-9 and "training.parallel.tp" = 4'
 same() { # a row's numbers are simulate's
 	$f simulate $a --set cluster.gpus=512 --set training.parallel.tp=4 --json >"$tmp/j" &&

@@ -43,4 +43,5 @@ json.dump(d, open(sys.argv[2], "w"))
 P
 }
 ok "steps that overlap are told, and cut" overlap
+ok "a step of three quarters of an hour, too" same examples/01-first-answer/h100.yaml --set training.global_batch_size=64 --set training.parallel.pp=1 --set training.parallel.tp=8 --set cluster.gpus=64 --set training.step_start=together --set training.micro_batch_size=8 --set training.sequence_length=524288
 finish
