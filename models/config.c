@@ -445,7 +445,9 @@ bool config_read(struct arena *mem, const struct family *family, const struct no
 	if (read_need(&r, "hidden_size"))
 		model->hidden_size = read_int(&r, "hidden_size", 1, MANY, 1);
 	if (read_need(&r, "num_hidden_layers"))
-		model->n_layers = read_int(&r, "num_hidden_layers", 1, 1 << 16, 1);
+		model->n_layers =
+			layers_count(mem, &r, family,
+				     read_int(&r, "num_hidden_layers", 1, 1 << 16, 1));
 	if (read_need(&r, "vocab_size"))
 		model->vocab_size = read_int(&r, "vocab_size", 1, MANY, 1);
 	model->vocab_multiple = read_int(&r, "vocab_size_multiple", 0, MANY, 0);

@@ -18,6 +18,21 @@ int64_t ft_model_vocab(const struct ft_model *model, int64_t tp)
 	return (model->vocab_size + multiple - 1) / multiple * multiple;
 }
 
+bool ft_layer_has_mlp(const struct ft_layer *layer)
+{
+	return layer->intermediate || layer->experts;
+}
+
+int ft_layer_norms(const struct ft_model *model, const struct ft_layer *layer)
+{
+	return ft_layer_has_mlp(layer) ? model->norms : model->norms / 2;
+}
+
+int64_t ft_layer_linear_rates(const struct ft_layer *layer)
+{
+	return layer->state_chunk ? 1 : 2;
+}
+
 /* Channels of the convolution over q, k and v. */
 static double linear_channels(const struct ft_layer *l)
 {
@@ -42,8 +57,16 @@ static struct matrices matrices(const struct ft_model *model, int64_t i)
 	return sum;
 }
 
-/* What else attention has: biases, sinks; the taps of a convolution and two numbers
- * for each head of a delta rule. */
+/* Of a delta rule: the taps of its convolution, and two numbers a head; of a state space their biases, and three. */
+static double linear_others(const struct ft_layer *l)
+{
+	int64_t taps = l->linear_taps + (l->state_chunk > 0);
+
+	return linear_channels(l) * (double)taps +
+	       (double)(l->linear_heads * (l->state_chunk ? 3 : 2));
+}
+
+/* What else attention has: biases, sinks. */
 static double attention_biases(const struct ft_model *model, int64_t i)
 {
 	const struct ft_layer *l = at(model, i);
@@ -52,8 +75,7 @@ static double attention_biases(const struct ft_model *model, int64_t i)
 	double sinks = model->sinks ? (double)l->heads : 0;
 
 	if (l->linear_heads)
-		return linear_channels(l) * (double)l->linear_taps +
-		       2 * (double)l->linear_heads;
+		return linear_others(l);
 	if (l->kv_lora_rank)
 		return sinks;
 	return sinks + (model->qkv_bias ? (model->gated_output ? 2 : 1) * q + kv : 0) +
@@ -117,8 +139,12 @@ double ft_layer_norm_parameters(const struct ft_model *model, int64_t i)
 {
 	const struct ft_layer *l = at(model, i);
 
-	return model->norms * norm(model, model->hidden_size) +
-	       (l->linear_heads ? (double)l->linear_value_dim : qk_norm(model, l)) +
+	int64_t heads =
+		l->state_chunk ? l->linear_heads : 1; /* it is as wide as they all */
+
+	return ft_layer_norms(model, l) * norm(model, model->hidden_size) +
+	       (l->linear_heads ? (double)(heads * l->linear_value_dim) :
+				  qk_norm(model, l)) +
 	       norm(model, l->q_lora_rank + l->kv_lora_rank);
 }
 
@@ -224,7 +250,8 @@ double ft_layer_pairs(const struct ft_layer *l, int64_t sequence, int64_t window
 	       (left > 0 ? ft_attention_pairs(left, left, w, causal) : 0);
 }
 
-/* Multiply-adds of attention itself, forward, a token: scores and values. */
+/* Multiply-adds of attention itself, forward, a token: scores and values; of a state that is carried along, half
+ * of 8 FLOP a number (delta rule) or of 7 (state space: Megatron Core's training.py). */
 static double attention_products(const struct ft_layer *l, int64_t sequence,
 				 bool causal)
 {
@@ -232,8 +259,9 @@ static double attention_products(const struct ft_layer *l, int64_t sequence,
 		ft_layer_pairs(l, sequence, l->window, causal) / (double)sequence;
 
 	if (l->linear_heads)
-		return 4 * (double)(l->linear_heads * l->linear_key_dim *
-				    l->linear_value_dim) +
+		return (l->state_chunk ? 3.5 : 4) *
+			       (double)(l->linear_heads * l->linear_key_dim *
+					l->linear_value_dim) +
 		       linear_channels(l) * (double)l->linear_taps;
 	return (double)(l->heads * (l->qk_head_dim + l->v_head_dim)) * pairs;
 }

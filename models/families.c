@@ -127,6 +127,8 @@ static const struct family families[] = {
 	{ "afmoe", .norms = 4, .qk_norm = FT_QK_HEAD, .gated_output = true,
 	  .router_bias = true, .experts = EXPERTS_SOME },
 	{ "ernie4_5_moe", .tied = true, .router_bias = true, .experts = EXPERTS_SOME },
+	{ "nemotron_h", .activation = FT_SQUARED_RELU, .positions = FT_NO_POSITIONS,
+	  .halves = true, .experts = EXPERTS_SOME },
 	{ "llama4_text", .qk_norm = FT_QK_BARE, .chunks = true,
 	  .experts = EXPERTS_SOME },
 	/* of our own, for models without a config.json */
@@ -185,7 +187,6 @@ static const struct {
 	{ "falcon_h1", STATE_SPACE },
 	{ "hybrid", STATE_SPACE },
 	{ "amba", STATE_SPACE }, /* mamba, bamba, jamba, zamba */
-	{ "nemotron_h", STATE_SPACE },
 	{ "recurrent_gemma", RECURRENT },
 	{ "rwkv", RECURRENT },
 	{ "xlstm", RECURRENT },

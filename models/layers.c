@@ -125,6 +125,16 @@ static const struct node *read_numbers(struct reader *r, const char *key, int64_
 	return list;
 }
 
+static void make_routed(struct ft_layer *layer, const struct ft_layer *routed)
+{
+	layer->experts = routed->experts;
+	layer->experts_per_token = routed->experts_per_token;
+	layer->groups = routed->groups;
+	layer->groups_per_token = routed->groups_per_token;
+	layer->expert_intermediate = routed->expert_intermediate;
+	layer->shared_intermediate = routed->shared_intermediate;
+}
+
 /* A list of words of what layers are, of n that are known, or nothing. */
 static const struct node *read_words(struct reader *r, const char *key,
 				     const char *const *known, size_t n)
@@ -281,8 +291,18 @@ static struct ft_layer read_linear(struct reader *r)
 	return l;
 }
 
+/* A state space (Mamba-2), whose groups share what keys and queries are elsewhere. */
+static struct ft_layer read_state_space(struct reader *r)
+{
+	struct ft_layer l = read_linear(r);
+
+	l.state_chunk = need(r, "mamba_chunk_size");
+	return l;
+}
+
 static void make_linear(struct ft_layer *layer, const struct ft_layer *linear)
 {
+	layer->state_chunk = linear->state_chunk;
 	layer->linear_heads = linear->linear_heads;
 	layer->linear_key_heads = linear->linear_key_heads;
 	layer->linear_key_dim = linear->linear_key_dim;
@@ -339,6 +359,93 @@ static void set_reach(struct reader *r, const struct family *family,
 	}
 }
 
+/* ---- layers that are attention (*), a state space (M), a dense MLP (-) or a routed one (E) ---------- */
+
+static const char *const halves[] = { "attention", "mamba", "mlp", "moe" };
+static const char letters[] = "*M-E";
+
+/* A letter for each layer, from a list of words or as the key has them; "" after a mistake. */
+static const char *pattern_of(struct arena *mem, struct reader *r, int64_t layers)
+{
+	const struct node *list = read_words(r, "layers_block_type", halves, 4);
+	const char *key = list ? "layers_block_type" : "hybrid_override_pattern";
+	const char *text = read_text(r, "hybrid_override_pattern", "");
+	size_t n = list ? list->n : strlen(text);
+	char *out = ARENA_ARRAY(mem, (size_t)layers + 1, char);
+
+	if (!list && !read_need(r, key))
+		return "";
+	if (!list && strspn(text, letters) < n)
+		reader_fail(
+			r, key,
+			"'%c' is no layer that is simulated; those are: * (attention), "
+			"M (state space), - (MLP), E (routed MLP)",
+			text[strspn(text, letters)]);
+	else if (n < (size_t)layers)
+		reader_fail(r, key, "names %zu of the %lld layers", n,
+			    (long long)layers);
+	for (int64_t i = 0; !r->failed && i < layers; i++)
+		for (size_t k = 0; k < 4; k++)
+			if (list ? !strcmp(list->item[i]->text, halves[k]) :
+				   text[i] == letters[k])
+				out[i] = letters[k];
+	return r->failed ? "" : out;
+}
+
+static bool is_mixer(char letter)
+{
+	return letter == '*' || letter == 'M';
+}
+
+int64_t layers_count(struct arena *mem, struct reader *r, const struct family *family,
+		     int64_t layers)
+{
+	const char *pattern = family->halves ? pattern_of(mem, r, layers) : "";
+	int64_t n = 0;
+
+	for (size_t i = 0; pattern[i]; i++) {
+		n += is_mixer(pattern[i]);
+		if (!is_mixer(pattern[i]) && (!i || !is_mixer(pattern[i - 1]))) {
+			reader_fail(
+				r, "num_hidden_layers",
+				"layer %zu is an MLP that follows neither attention nor "
+				"a state space, which is not simulated",
+				i + 1);
+			return 1;
+		}
+	}
+	return family->halves ? (n ? n : 1) : layers;
+}
+
+static void set_halves(struct arena *mem, struct reader *r,
+		       const struct ft_model *model, struct ft_layer *layer)
+{
+	const char *pattern =
+		pattern_of(mem, r, read_int(r, "num_hidden_layers", 1, 1 << 16, 1));
+	struct ft_layer state = { 0 }, routed = { 0 };
+	int64_t width = 0, at = -1;
+
+	if (strchr(pattern, 'M'))
+		state = read_state_space(r);
+	if (strchr(pattern, 'E'))
+		read_experts(r, EXPERTS_SOME, model, &routed);
+	if (strchr(pattern, '-'))
+		width = read_width(r, model);
+	if (read_int(r, "moe_latent_size", 0, MANY, 0))
+		reader_fail(r, "moe_latent_size",
+			    "experts in a space of their own are not simulated");
+	for (size_t i = 0; !r->failed && pattern[i]; i++) {
+		if (is_mixer(pattern[i]))
+			at++;
+		if (pattern[i] == 'M')
+			make_linear(&layer[at], &state);
+		if (pattern[i] == '-')
+			layer[at].intermediate = width;
+		if (pattern[i] == 'E')
+			make_routed(&layer[at], &routed);
+	}
+}
+
 struct ft_layer *layers_read(struct arena *mem, struct reader *r,
 			     const struct family *family, const struct ft_model *model)
 {
@@ -354,6 +461,10 @@ struct ft_layer *layers_read(struct arena *mem, struct reader *r,
 		read_plain(r, family->few_heads, model, &layer[0]);
 	for (size_t i = 1; i < n; i++)
 		layer[i] = layer[0];
+	if (family->halves) {
+		set_halves(mem, r, model, layer);
+		return layer;
+	}
 	set_widths(r, family, model, layer);
 	set_reach(r, family, model, layer);
 	return layer;

@@ -11,6 +11,11 @@ struct arena;
 struct family;
 struct reader;
 
+/* The blocks that the layers of a config make: as many, or for a family of halves an MLP joins what stands before
+ * it. >= 1. */
+int64_t layers_count(struct arena *mem, struct reader *r, const struct family *family,
+		     int64_t layers);
+
 /* model->n_layers layers; mistakes are kept in the reader. */
 struct ft_layer *layers_read(struct arena *mem, struct reader *r,
 			     const struct family *family, const struct ft_model *model);

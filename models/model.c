@@ -223,6 +223,7 @@ static bool layer_bounded(const struct node *map, const struct ft_layer *l,
 		{ "linear_key_head_dim", l->linear_key_dim, LIMIT_HEAD_DIM },
 		{ "linear_value_head_dim", l->linear_value_dim, LIMIT_HEAD_DIM },
 		{ "linear_conv_kernel_dim", l->linear_taps, LIMIT_HEAD_DIM },
+		{ "mamba_chunk_size", l->state_chunk, LIMIT_HEAD_DIM },
 	};
 
 	for (size_t i = 0; i < sizeof(bound) / sizeof(*bound); i++)

@@ -203,10 +203,11 @@ static bool check_layer(struct draft *d, const struct ft_layer *l)
 
 	if (l->linear_heads % tp || l->linear_key_heads % tp)
 		return BLAME(d, at_tp,
-			     "tp %lld does not divide the %lld key heads and %lld "
-			     "value heads of a delta rule",
+			     "tp %lld does not divide the %lld %s and %lld heads of %s",
 			     tp, (long long)l->linear_key_heads,
-			     (long long)l->linear_heads);
+			     l->state_chunk ? "groups" : "key heads",
+			     (long long)l->linear_heads,
+			     l->state_chunk ? "a state space" : "a delta rule");
 	if (l->heads % tp)
 		return BLAME(d, at_tp,
 			     "tp %lld does not divide the %lld attention heads", tp,

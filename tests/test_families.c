@@ -224,6 +224,18 @@ static const struct {
 	  16375728128. },
 	/* Qwen/Qwen3-Next-80B-A3B, without and with its predicted token */
 	{ "{" QWEN_NEXT "}", 79674391296. },
+	/* nvidia/NVIDIA-Nemotron-3-Nano-30B-A3B-BF16, without the router's corrections */
+	{ "{'model_type': 'nemotron_h', 'hidden_size': 2688, 'num_hidden_layers': 52,"
+	  "'hybrid_override_pattern':"
+	  "'MEMEM*EMEMEM*EMEMEM*EMEMEM*EMEMEM*EMEMEMEM*EMEMEMEME',"
+	  "'num_attention_heads': 32, 'num_key_value_heads': 2, 'head_dim': 128,"
+	  "'mamba_num_heads': 64, 'mamba_head_dim': 64, 'ssm_state_size': 128,"
+	  "'n_groups': 8, 'conv_kernel': 4, 'chunk_size': 128, 'expand': 2,"
+	  "'intermediate_size': 1856, 'n_routed_experts': 128,"
+	  "'num_experts_per_tok': 6, 'moe_intermediate_size': 1856,"
+	  "'n_shared_experts': 1, 'moe_shared_expert_intermediate_size': 3712,"
+	  "'mlp_hidden_act': 'relu2', 'vocab_size': 131072}",
+	  31577937344. },
 	{ "{" QWEN_NEXT ", 'num_nextn_predict_layers': 1}", 81324862720. },
 	/* zai-org/GLM-4.5-Air: 110,468,824,832 with copies of embedding and head */
 	{ "{" GLM_AIR "}", 106852251264. },

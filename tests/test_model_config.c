@@ -173,6 +173,19 @@ static void mistakes_are_told_with_their_place(void **state)
 		{ "name: qwen3-30b-a3b\nmlp_layer_types: [dense, []]", 2, 26,
 		  "a value of this kind is no layer that is simulated; those are: "
 		  "dense, sparse" },
+		{ "name: nemotron-h-8b\nhybrid_override_pattern: M-X", 2, 26,
+		  "'X' is no layer that is simulated; those are: * (attention), M (state "
+		  "space), - (MLP), E (routed MLP)" },
+		{ "name: nemotron-h-8b\nhybrid_override_pattern: M-M", 2, 26,
+		  "names 3 of the 52 layers" },
+		{ "name: nemotron-h-8b\nlayers_block_type: [mamba, mlp]", 2, 20,
+		  "names 2 of the 52 layers" },
+		{ "name: nemotron-h-8b\nnum_hidden_layers: 3\n"
+		  "hybrid_override_pattern: M--",
+		  2, 20,
+		  "layer 3 is an MLP that follows neither attention nor a state space" },
+		{ "name: nemotron-h-8b\nmoe_latent_size: 1024", 2, 18,
+		  "experts in a space of their own are not simulated" },
 		{ "name: llama3-8b\nlayer_types: [linear_attention]", 1, 1,
 		  "lacks the key 'linear_num_value_heads'" },
 		{ "name: llama3-8b\nnum_local_experts: 8", 2, 1,

@@ -339,7 +339,8 @@ static void what_is_not_there_or_too_far_is_told(void **state)
 	     FAR);
 	with(s->path, "UPDATE NVTX_EVENTS SET eventType = 59, start = -1", FAR);
 	with(s->path,
-	     "UPDATE NVTX_EVENTS SET eventType = 59, end = start + 100000000000002", FAR);
+	     "UPDATE NVTX_EVENTS SET eventType = 59, end = start + 100000000000002",
+	     FAR);
 	with(s->path,
 	     "UPDATE NVTX_EVENTS SET eventType = 59, end = start + 100000000000000",
 	     NULL);

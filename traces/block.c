@@ -190,6 +190,8 @@ void attention_half(struct builder *b, const struct layer_sizes *s)
 	}
 	row_product(b, s, "attention_out", s->h, s->out);
 	adapters(b, s, SITE_OUT, false);
+	if (!ft_layer_has_mlp(s->l))
+		return;
 	put_norm_behind(b, s, false);
 	put_dropout(b, s, false);
 	put_norm(b, s, "add_norm", r->add_norm);

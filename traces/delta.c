@@ -1,5 +1,6 @@
 /*
- * traces/delta.c - a gated delta rule in place of attention (Gated DeltaNet, arXiv 2412.06464)
+ * traces/delta.c - a gated delta rule in place of attention (Gated DeltaNet, arXiv 2412.06464), and what
+ * a state space (traces/state_space.c) has in common with it
  *
  * A state of key x value numbers a head is carried along the sequence. It is computed in
  * chunks of C tokens (the paper's section 3.3, as its authors' kernels do): inside a chunk
@@ -45,10 +46,10 @@ static void delta_rule(struct builder *b, const struct layer_sizes *s)
 		product(b, "delta_state", (struct edges){ m, dv, dk }, groups);
 }
 
-/* Two numbers for each value head of a rank. */
+/* One or two numbers for each value head of a rank. */
 static int64_t few_features(const struct builder *b, const struct layer_sizes *s)
 {
-	return 2 * s->l->linear_heads / b->plan->tp;
+	return ft_layer_linear_rates(s->l) * s->l->linear_heads / b->plan->tp;
 }
 
 /* From a part of the tokens to a part of the heads, or back. */
@@ -59,34 +60,52 @@ static void deal(struct builder *b, const struct layer_sizes *s, int64_t feature
 		need(b, FT_STREAM_CP);
 }
 
+/* By kind and pass. */
+static const struct names {
+	const char *conv[2], *norm[2];
+} names[] = {
+	{ { "delta_conv", "delta_conv_back" }, { "delta_norm", "delta_norm_back" } },
+	{ { "state_conv", "state_conv_back" }, { "state_norm", "state_norm_back" } },
+};
+
+static void rule(struct builder *b, const struct layer_sizes *s, bool backward)
+{
+	if (s->l->state_chunk)
+		state_space(b, s, backward);
+	else
+		for (int i = 0; i < (backward ? 3 : 1); i++)
+			delta_rule(b, s);
+}
+
 /* The convolution and its activation, the rule, and a norm times a gate. */
 void delta_core(struct builder *b, const struct layer_sizes *s, bool backward)
 {
+	const struct names *n = &names[s->l->state_chunk > 0];
 	double channels = (double)(s->tokens * (s->q + s->k + s->v));
 	double out = (double)(s->tokens * s->v);
 	int64_t in = s->q + s->k + s->v + s->gate + few_features(b, s);
 
 	deal(b, s, backward ? s->out : in);
 	if (backward)
-		put_memory(b, "delta_norm_back", "rmsnorm", 10 * out, 2);
-	put_memory(b, backward ? "delta_conv_back" : "delta_conv", "default",
-		   (backward ? 8 : 4) * channels, backward ? 2 : 1);
-	for (int i = 0; i < (backward ? 3 : 1); i++)
-		delta_rule(b, s);
+		put_memory(b, n->norm[1], "rmsnorm", 10 * out, 2);
+	put_memory(b, n->conv[backward], "default", (backward ? 8 : 4) * channels,
+		   backward ? 2 : 1);
+	rule(b, s, backward);
 	if (!backward)
-		put_memory(b, "delta_norm", "rmsnorm", 6 * out, 1);
+		put_memory(b, n->norm[0], "rmsnorm", 6 * out, 1);
 	deal(b, s, backward ? in : s->out);
 }
 
-/* q, k, v and the gate; and two numbers a head, which fused stacks take along. */
+/* q, k, v and the gate; and what each head takes, which fused stacks take along, as a state space's one matrix does. */
 void delta_products(struct builder *b, const struct layer_sizes *s,
 		    enum ft_layout layout)
 {
 	int64_t wide = s->q + s->k + s->v + s->gate;
 	int64_t few = few_features(b, s);
 
-	if (b->rules->fused_qkv) {
-		put_gemm(b, "delta_in", layout, s->tokens, wide + few, s->h);
+	if (b->rules->fused_qkv || s->l->state_chunk) {
+		put_gemm(b, s->l->state_chunk ? "state_in" : "delta_in", layout,
+			 s->tokens, wide + few, s->h);
 		return;
 	}
 	put_gemm(b, "delta_in", layout, s->tokens, wide, s->h);

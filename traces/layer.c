@@ -13,10 +13,10 @@
 static void forward_begin(struct builder *b, const struct layer_sizes *s)
 {
 	attention_half(b, s);
-	if (!s->l->experts)
-		mlp_half(b, s);
-	else
+	if (s->l->experts)
 		experts_send(b, s->l);
+	else if (ft_layer_has_mlp(s->l))
+		mlp_half(b, s);
 	b->graphed = b->plan->graphs == FT_GRAPHS_FULL;
 }
 
@@ -64,7 +64,7 @@ static void begin_weights(struct builder *b, const struct layer_sizes *s)
 	host(b, FT_HOST_GRAPH,
 	     b->part == PART_WEIGHTS && b->plan->graphs != FT_GRAPHS_NONE);
 	of_weights(b, false);
-	for (int64_t i = 0; i < b->model->norms; i++)
+	for (int i = 0; i < ft_layer_norms(b->model, s->l); i++)
 		put_gradient_sum(b, (double)(s->h * s->part));
 	if (b->model->qk_norm) {
 		put_gradient_sum(b, (double)(s->tokens * s->q));
@@ -100,8 +100,9 @@ static void every_op(struct builder *b, const struct layer_sizes *s)
 		attention_inputs(b, s);
 		attention_mask(b, s);
 	}
-	put_norm(b, s, "add_norm", norm_recipe(b)->add_norm);
-	if (!s->l->experts) {
+	if (ft_layer_has_mlp(s->l))
+		put_norm(b, s, "add_norm", norm_recipe(b)->add_norm);
+	if (s->f) {
 		enter_split(b, s, s->h, false);
 		put_gemm(b, "up", FT_FORWARD, s->tokens, s->f, s->h);
 		put_element(b, s, "activation", "swiglu", r->gated);
@@ -128,6 +129,8 @@ static void mlp_again(struct builder *b, const struct layer_sizes *s, unsigned s
 		}
 		return;
 	}
+	if (!s->f)
+		return;
 	if (set & FT_MODULE_MLP) {
 		mlp_half(b, s);
 		return;
@@ -158,7 +161,8 @@ static void selective_ops(struct builder *b, const struct layer_sizes *s)
 		put_gemm(b, "attention_out", FT_FORWARD, s->tokens, s->h, s->out);
 	if (set & FT_MODULE_NORM) {
 		put_norm(b, s, "norm", r->norm);
-		put_norm(b, s, "add_norm", r->add_norm);
+		if (ft_layer_has_mlp(s->l))
+			put_norm(b, s, "add_norm", r->add_norm);
 	}
 	mlp_again(b, s, set);
 }
@@ -186,6 +190,8 @@ static void run_again(struct builder *b, const struct layer_sizes *s)
 /* The MLP's backward up to where gradients of tokens leave for their experts. */
 static void backward_begin(struct builder *b, const struct layer_sizes *s)
 {
+	if (!ft_layer_has_mlp(s->l))
+		return;
 	put_dropout(b, s, true);
 	put_norm_behind(b, s, true);
 	if (!s->l->experts) {
@@ -203,7 +209,7 @@ static void backward_end(struct builder *b, const struct layer_sizes *s)
 	if (s->l->experts)
 		experts_return_back(b, s->l);
 	b->graphed = b->plan->graphs != FT_GRAPHS_NONE;
-	if (!s->beside) {
+	if (!s->beside && ft_layer_has_mlp(s->l)) {
 		put_norm(b, s, "norm_back", norm_back_of(b, s, true));
 		put_element(b, s, "add_back", "add", r->add_back);
 	}

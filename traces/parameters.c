@@ -36,6 +36,8 @@ static int64_t mlp_tensors(const struct builder *b, const struct ft_layer *l)
 	int64_t matrices = 2 + (gated && !joins_gate_up(b));
 	int64_t n = matrices * (1 + m->mlp_bias);
 
+	if (!ft_layer_has_mlp(l))
+		return 0;
 	if (!l->experts)
 		return n;
 	return n + 1 + m->router_bias +
@@ -48,7 +50,8 @@ static int64_t weight_tensors(const struct builder *b, int64_t layer)
 	const struct ft_model *m = b->model;
 	const struct ft_layer *l = &m->layer[layer];
 
-	return attention_tensors(b, l) + mlp_tensors(b, l) + m->norms * m->norm_vectors;
+	return attention_tensors(b, l) + mlp_tensors(b, l) +
+	       ft_layer_norms(m, l) * m->norm_vectors;
 }
 
 int64_t layer_tensors(const struct builder *b, int64_t layer)

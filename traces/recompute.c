@@ -103,7 +103,7 @@ bool stops_inside_mlp(const struct builder *b, const struct layer_sizes *s)
 	bool adapted =
 		b->plan->lora.rank > 0 && b->plan->lora.targets & 1U << FT_LORA_DOWN;
 
-	return b->rules->full_recompute == FT_AGAIN_NEEDED && !s->l->experts &&
+	return b->rules->full_recompute == FT_AGAIN_NEEDED && s->f &&
 	       !output_is_needed(b) && !adapted;
 }
 
@@ -113,7 +113,8 @@ static double attention_flop(const struct builder *b, const struct layer_sizes *
 	double all = (double)b->plan->sequence, pairs;
 
 	if (s->l->linear_heads)
-		return 8 * (double)(s->tokens * s->out * s->l->linear_key_dim);
+		return (s->l->state_chunk ? 7 : 8) *
+		       (double)(s->tokens * s->out * s->l->linear_key_dim);
 	pairs = is_unfused(b) || is_masked(b, s->l) ?
 			all * all :
 			ft_layer_pairs(s->l, b->plan->sequence, window_of(b, s->l),

@@ -142,7 +142,8 @@ static double frozen_inputs(const struct builder *b, const struct layer_sizes *s
 		s->l->experts ? FT_MODULE_EXPERTS : FT_MODULE_MLP | FT_MODULE_MLP_UP;
 
 	input[SITE_QKV] = set & FT_MODULE_OPS ? 0 : first;
-	input[SITE_UP] = set & (again | FT_MODULE_OPS) ? 0 : first;
+	input[SITE_UP] =
+		set & (again | FT_MODULE_OPS) || !ft_layer_has_mlp(s->l) ? 0 : first;
 	if (!s->l->experts && !(set & FT_MODULE_MLP))
 		input[SITE_DOWN] = fmin(second_kept(b, s->l, set),
 					fmax(0, width_kept(b, s->l, set))) *
@@ -181,7 +182,7 @@ static double other_saved(const struct builder *b, const struct layer_sizes *s,
 {
 	double h = 2 * (double)s->h / (double)b->plan->tp, more = 2 * (double)s->gate;
 	double operations = set & FT_MODULE_OPS ? 0 : norm_kept(b);
-	int64_t norms = b->model->norms;
+	int64_t norms = ft_layer_norms(b->model, s->l);
 
 	if (set & FT_MODULE_NORM) /* the first two */
 		norms = norms > 2 ? norms - 2 : 0;
@@ -224,6 +225,8 @@ static double heads_kept(const struct builder *b, const struct layer_sizes *s)
 	double h = (double)s->h / (double)b->plan->tp;
 	double more = b->autocast && b->model->activation != FT_SWIGLU ? 6 * h : 0;
 
+	if (s->l->state_chunk) /* of its scan, and of the norm behind it */
+		return 4 * (double)s->out;
 	if (s->l->linear_heads)
 		return (2 + output_kept(b)) * h + more;
 	return 2 * (double)s->q + output_kept(b) * (double)s->out + more;
@@ -252,14 +255,16 @@ double layer_saved_bytes(const struct builder *b, int64_t layer, enum ft_recompu
 	double tokens = (double)s.tokens, h = (double)s.h;
 	double sliced = (double)s.part / tokens;
 	double kv = 2 * (double)(s.k + s.v), rest, whole;
+	double halves = ft_layer_has_mlp(s.l) ? 2 : 1;
 
 	if (how == FT_RECOMPUTE_FULL)
 		return 2 * h * (double)s.part;
-	rest = heads_kept(b, &s) + 2 * first_kept(b, set) * first_width(b, &s);
-	whole = 4 * h * (b->rules->tensor_parallel == FT_TP_MEGATRON ? sliced : 1);
+	rest = heads_kept(b, &s) + halves * first_kept(b, set) * first_width(b, &s);
+	whole = halves * 2 * h *
+		(b->rules->tensor_parallel == FT_TP_MEGATRON ? sliced : 1);
 	if (set & FT_MODULE_OUT_PROJECTION) { /* its input, and the sum behind it */
 		rest -= output_kept(b) * (double)s.out;
-		whole /= 2;
+		whole /= halves;
 	}
 	if (set & FT_MODULE_MLA_UP && s.l->kv_lora_rank) {
 		rest -= 2 * (double)s.q;

@@ -27,9 +27,13 @@ static bool heads_can_be_dealt(const struct ft_model *model, const struct ft_pla
 
 		if (l->linear_heads ?
 			    !dealt(plan, stack, l->linear_heads,
-				   "value heads of a delta rule", err) ||
+				   l->state_chunk ? "heads of a state space" :
+						    "value heads of a delta rule",
+				   err) ||
 				    !dealt(plan, stack, l->linear_key_heads,
-					   "key heads of a delta rule", err) :
+					   l->state_chunk ? "groups of a state space" :
+							    "key heads of a delta rule",
+					   err) :
 			    all && (!dealt(plan, stack, l->heads, "heads", err) ||
 				    !dealt(plan, stack, l->kv_heads, "key-value heads",
 					   err)))

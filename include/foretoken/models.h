@@ -19,7 +19,7 @@ extern "C" {
 struct node;
 
 enum ft_norm { FT_RMS_NORM, FT_LAYER_NORM };
-enum ft_positions { FT_ROPE, FT_LEARNED, FT_ALIBI };
+enum ft_positions { FT_ROPE, FT_LEARNED, FT_ALIBI, FT_NO_POSITIONS };
 enum ft_activation { FT_SWIGLU, FT_GELU, FT_SQUARED_RELU, FT_RELU };
 /* FT_SWIGLU is gated (three matrices), GEGLU the same; the others are not (two). */
 enum ft_joined {		 /* q, k and v, in the model's class: */
@@ -47,19 +47,21 @@ enum ft_plain { /* attention in the model's class, if no kernel of PyTorch's ser
 		FT_PLAIN_32,	 /* fp32, all of it */
 };
 
-/* One transformer block. */
+/* One transformer block: attention or what stands in its place, and an MLP, routed or dense or none. */
 struct ft_layer {
 	int64_t heads, kv_heads;
 	int64_t qk_head_dim, v_head_dim; /* equal but for latent attention */
 	int64_t q_lora_rank, kv_lora_rank, qk_rope_head_dim; /* 0: plain */
 	int64_t window;	      /* tokens seen back; 0: all */
 	int64_t chunk;	      /* attention stays in pieces of so many tokens; 0: not */
-	int64_t linear_heads; /* value heads of a gated delta rule (arXiv 2412.06464)
-				* in place of attention; 0: attention */
+	int64_t linear_heads; /* value heads of a gated delta rule (arXiv 2412.06464) or of a
+				* state space in place of attention; 0: attention */
 	int64_t linear_key_heads, linear_key_dim, linear_value_dim;
-	int64_t linear_taps;  /* of the convolution before it */
-	int64_t intermediate; /* width of a dense MLP; 0 in a routed layer */
-	int64_t experts;      /* routed experts; 0: dense */
+	int64_t linear_taps; /* of the convolution before it */
+	int64_t state_chunk; /* tokens of a chunk of a state space (Mamba-2, arXiv 2405.21060: groups
+				* and state are key heads and their width); 0: a delta rule */
+	int64_t intermediate; /* width of a dense MLP; 0 in a routed layer and where there is no MLP */
+	int64_t experts; /* routed experts; 0: dense */
 	int64_t experts_per_token;
 	int64_t groups,
 		groups_per_token; /* of experts; a token's are in so few: 1, 1 */
@@ -125,6 +127,15 @@ const char *ft_model_key(size_t i);
  * their tokens, and attention stays within each of the documents that they consist of. */
 struct ft_plan;
 void ft_model_fit(struct ft_model *model, const struct ft_plan *plan);
+
+/* Has the block an MLP, dense or routed? */
+bool ft_layer_has_mlp(const struct ft_layer *layer);
+
+/* Norms as wide as hidden_size of a model's layer: half as many where there is no MLP. */
+int ft_layer_norms(const struct ft_model *model, const struct ft_layer *layer);
+
+/* Numbers that each head of a delta rule (2) or of a state space (1) takes of a token beside its values. */
+int64_t ft_layer_linear_rates(const struct ft_layer *layer);
 
 /* Rows of embedding and head once padded for this tensor split. */
 int64_t ft_model_vocab(const struct ft_model *model, int64_t tp);

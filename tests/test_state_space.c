@@ -1,0 +1,183 @@
+/* tests/test_state_space.c - layers that are a state space, attention or an MLP alone: blocks, works, memory, FLOPs */
+#include "tests/routed.h"
+
+#define HYBRID(layers, pattern) \
+	"{model_type: nemotron_h, hidden_size: 512, num_hidden_layers: " layers ", " \
+	"hybrid_override_pattern: '" pattern "', num_attention_heads: 8, " \
+	"num_key_value_heads: 2, head_dim: 64, mamba_num_heads: 16, mamba_head_dim: 32, " \
+	"ssm_state_size: 64, n_groups: 4, conv_kernel: 4, chunk_size: 128, vocab_size: 512, " \
+	"intermediate_size: 1024, n_routed_experts: 16, num_experts_per_tok: 4, " \
+	"moe_intermediate_size: 256, mlp_hidden_act: relu2}"
+
+enum {
+	H = 512,
+	HEADS = 16,
+	P = 32,
+	N = 64,
+	GROUPS = 4,
+	CHUNK = 128,
+	INNER = HEADS * P
+};
+
+static struct ft_model *model_of(const char *text)
+{
+	struct arena mem = { 0 };
+	struct ft_error err;
+	struct node *node = node_read_text(&mem, "model", text, strlen(text), &err);
+	struct ft_model *m = node ? ft_model_load(node, &err) : NULL;
+
+	if (!m)
+		fail_msg("%s: %s", text, err.text);
+	arena_release(&mem);
+	return m;
+}
+
+/* An MLP joins what stands before it; what has none is a block all the same. */
+static void layers_of_halves_become_blocks(void **state)
+{
+	struct ft_model *m = model_of(HYBRID("5", "M*-ME")), *cut, *words;
+
+	(void)state;
+	assert_int_equal(m->n_layers, 3);
+	assert_true(m->layer[0].state_chunk == CHUNK &&
+		    !ft_layer_has_mlp(&m->layer[0]));
+	assert_true(!m->layer[1].linear_heads && m->layer[1].intermediate == 1024);
+	assert_true(m->layer[2].linear_heads == HEADS && m->layer[2].experts == 16 &&
+		    !m->layer[2].intermediate);
+	assert_int_equal(ft_layer_norms(m, &m->layer[0]), 1);
+	assert_int_equal(ft_layer_norms(m, &m->layer[1]), 2);
+	/* the first so many of a longer pattern; and the same in words */
+	cut = model_of(HYBRID("3", "M*-ME"));
+	assert_int_equal(cut->n_layers, 2);
+	words = model_of(
+		"{model_type: nemotron_h, hidden_size: 512, num_hidden_layers: 3, "
+		"layers_block_type: [mamba, attention, mlp], "
+		"num_attention_heads: 8, num_key_value_heads: 2, head_dim: 64, "
+		"mamba_num_heads: 16, mamba_head_dim: 32, ssm_state_size: 64, "
+		"n_groups: 4, conv_kernel: 4, chunk_size: 128, vocab_size: 512, "
+		"intermediate_size: 1024}");
+	assert_memory_equal(cut->layer, words->layer, 2 * sizeof(*cut->layer));
+	ft_model_free(words);
+	ft_model_free(cut);
+	ft_model_free(m);
+}
+
+/* A matrix in, a matrix out, taps and biases of the convolution, three numbers a head, two norms. */
+static void a_state_space_has_its_parameters(void **state)
+{
+	double channels = INNER + 2. * GROUPS * N;
+	double in = (double)H * (INNER + channels + HEADS), out = (double)INNER * H;
+	double want = in + out + 5 * channels + 3. * HEADS + INNER + H;
+	struct ft_model *one = model_of(HYBRID("1", "MM")),
+			*two = model_of(HYBRID("2", "MM"));
+
+	(void)state;
+	near_frac(ft_model_parameters(two) - ft_model_parameters(one), want, 1e-12);
+	/* 7 FLOP a number of the state, three times, beside the matrices' and the convolution's */
+	near_frac(ft_model_flop_per_token(two, 1, 4096, true) -
+			  ft_model_flop_per_token(one, 1, 4096, true),
+		  6 * (in + out) + 3 * 7. * INNER * N + 6 * 4 * channels, 1e-12);
+	ft_model_free(two);
+	ft_model_free(one);
+}
+
+/* What each kernel reads and writes of outputs (x), states (s) and scores (k), written out once more. */
+static void its_kernels_touch_outputs_states_and_scores(void **state)
+{
+	static const struct {
+		const char *name;
+		double x, s, k;
+	} want[] = {
+		/* x read; states written: forward, and again backward */
+		{ "state_write", 2 * 2, 2 * 4, 0 },
+		/* states read, written in 16 bit; again, in 32 */
+		{ "state_pass", 0, 4 + 2 + 4 + 4, 0 },
+		{ "state_scores", 0, 0, 2 * 4 },
+		{ "state_scan", 2 + 2, 2, 4 },
+		/* of states: g, ds; of x: x, g, dx, ds, k; of C: g, s; of scores: x, g, dk; decays: x, g, k */
+		{ "state_scan_back", 2 + (2 + 2 + 2) + 2 + (2 + 2) + (2 + 2), 4 + 2 + 2,
+		  4 + 4 + 4 },
+		/* states and gradients read, both written in 16 bit */
+		{ "state_pass_back", 0, 4 + 4 + 2 + 2, 0 },
+		/* of B: x, ds; scores' gradients to B and to C */
+		{ "state_write_back", 2, 2, 4 + 4 },
+	};
+
+	(void)state;
+	for (int tp = 1; tp <= 4; tp *= 2) {
+		char plan[160];
+		struct parts p;
+		double passes = 2. * 4 * tp, x = 512. * INNER / tp, s = x / CHUNK * N,
+		       k = 512. * GROUPS / tp * CHUNK;
+
+		snprintf(plan, sizeof(plan),
+			 "{sequence_length: 512, global_batch_size: 32, sharding: ddp, "
+			 "moe_force_balance: true, sequence_parallel: true, "
+			 "parallel: {tp: %d}}",
+			 tp);
+		build(&p, HYBRID("5", "M*-ME"), plan, "megatron-core", 8);
+		for (size_t i = 0; i < sizeof(want) / sizeof(*want); i++)
+			near_frac(sum_of(p.graph, want[i].name).bytes,
+				  passes * (want[i].x * x + want[i].s * s +
+					    want[i].k * k),
+				  1e-12);
+		near_frac(sum_of(p.graph, "state_in").flop,
+			  passes * 6 * 512 * H *
+				  (2. * INNER + 2. * GROUPS * N + HEADS) / tp,
+			  1e-12);
+		assert_true(!sum_of(p.graph, "delta_in").n &&
+			    !sum_of(p.graph, "delta_norm").n);
+		drop(&p);
+	}
+}
+
+/* Forward a norm for each half that there is, and one MLP's products, which are two. */
+static void a_block_without_an_mlp_has_nothing_of_one(void **state)
+{
+
+	(void)state;
+	for (size_t again = 0; again < 2; again++) {
+		struct parts p;
+		size_t micro = 4, times = 1 + again;
+
+		build(&p, HYBRID("5", "M*-ME"),
+		      again ? PLAN("moe_force_balance: true, recompute: full") :
+			      PLAN("moe_force_balance: true"),
+		      "megatron-core", 8);
+		assert_int_equal(sum_of(p.graph, "norm").n, 3 * micro * times);
+		assert_int_equal(sum_of(p.graph, "add_norm").n, 2 * micro * times);
+		assert_int_equal(sum_of(p.graph, "norm_back").n, 5 * micro);
+		assert_int_equal(sum_of(p.graph, "activation").n, micro * times);
+		assert_int_equal(sum_of(p.graph, "activation_back").n, micro);
+		assert_int_equal(sum_of(p.graph, "expert_activation").n, micro * times);
+		assert_int_equal(sum_of(p.graph, "state_scan").n, 2 * micro * times);
+		assert_int_equal(sum_of(p.graph, "add").n, 3 * micro * times);
+		drop(&p);
+	}
+}
+
+/* A token keeps the block's input and its norm's output; what the matrix gives but for a number a head; outputs
+ * of the scan and of the norm behind it: 2 bytes each. */
+static void a_state_space_keeps_what_its_gradients_need(void **state)
+{
+	struct parts p;
+
+	(void)state;
+	build(&p, HYBRID("1", "MM"), PLAN("optimizer: adam"), "megatron-core", 8);
+	near_frac(segment_of(p.graph, "forward")->net_bytes[FT_MEMORY_ACTIVATIONS],
+		  2. * 512 * (2 * H + 2 * INNER + 2 * GROUPS * N + 2 * INNER), 1e-12);
+	drop(&p);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(layers_of_halves_become_blocks),
+		cmocka_unit_test(a_state_space_has_its_parameters),
+		cmocka_unit_test(its_kernels_touch_outputs_states_and_scores),
+		cmocka_unit_test(a_block_without_an_mlp_has_nothing_of_one),
+		cmocka_unit_test(a_state_space_keeps_what_its_gradients_need),
+	};
+
+	return cmocka_run_group_tests_name("traces/state-space", tests, NULL, NULL);
+}
