@@ -301,6 +301,17 @@ static enum ft_activation read_activation(struct reader *r, const struct family 
 								     FT_SQUARED_RELU;
 }
 
+/* Hybrids have none, unless they say so. */
+static enum ft_positions read_rope(struct reader *r)
+{
+	const char *type = read_text(r, "position_embedding_type", "nope");
+
+	if (strcmp(type, "nope") != 0 && strcmp(type, "rope") != 0)
+		reader_fail(r, "position_embedding_type",
+			    "'%.40s' is neither nope (none) nor rope", type);
+	return strcmp(type, "rope") ? FT_NO_POSITIONS : FT_ROPE;
+}
+
 /* MPT and falcon switch ALiBi on, MPT its learned table off. */
 static enum ft_positions read_positions(struct reader *r, const struct family *family)
 {
@@ -309,7 +320,7 @@ static enum ft_positions read_positions(struct reader *r, const struct family *f
 
 	if (alibi || (family->positions == FT_LEARNED && !learned))
 		return FT_ALIBI;
-	return family->positions;
+	return family->positions == FT_NO_POSITIONS ? read_rope(r) : family->positions;
 }
 
 /* OPT-350m alone projects its embedding from another width. */

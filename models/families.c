@@ -48,6 +48,7 @@ static const struct family families[] = {
 	{ .type = "internlm" },
 	{ .type = "internlm2" },
 	{ .type = "baichuan" },
+	{ "bamba", .states = true },
 	{ "minicpm", .tied = true },
 	{ "minicpm3", .tied = true, .latent = true },
 	{ "youtu", .tied = true, .latent = true },
@@ -127,6 +128,8 @@ static const struct family families[] = {
 	{ "afmoe", .norms = 4, .qk_norm = FT_QK_HEAD, .gated_output = true,
 	  .router_bias = true, .experts = EXPERTS_SOME },
 	{ "ernie4_5_moe", .tied = true, .router_bias = true, .experts = EXPERTS_SOME },
+	{ "granitemoehybrid", .positions = FT_NO_POSITIONS, .states = true,
+	  .shared_alone = true, .experts = EXPERTS_ALL },
 	{ "nemotron_h", .activation = FT_SQUARED_RELU, .positions = FT_NO_POSITIONS,
 	  .halves = true, .experts = EXPERTS_SOME },
 	{ "llama4_text", .qk_norm = FT_QK_BARE, .chunks = true,
@@ -174,7 +177,6 @@ static const struct {
 	{ "Yi", "llama" },
 };
 
-#define STATE_SPACE "state-space layers are not simulated"
 #define RECURRENT "recurrent layers are not simulated"
 #define SPARSE "its sparse attention is not simulated"
 #define ENCODER "it is an encoder; decoder-only models are simulated"
@@ -184,9 +186,11 @@ static const struct {
 static const struct {
 	const char *part, *why;
 } refused[] = {
-	{ "falcon_h1", STATE_SPACE },
-	{ "hybrid", STATE_SPACE },
-	{ "amba", STATE_SPACE }, /* mamba, bamba, jamba, zamba */
+	{ "falcon_h1", "its attention beside a state space is not simulated" },
+	{ "hymba", "its attention beside a state space is not simulated" },
+	{ "zamba", "its attention that layers share is not simulated" },
+	{ "mamba2", "models without attention are not simulated" },
+	{ "amba", "state spaces of the first kind (Mamba-1) are not simulated" },
 	{ "recurrent_gemma", RECURRENT },
 	{ "rwkv", RECURRENT },
 	{ "xlstm", RECURRENT },

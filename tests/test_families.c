@@ -236,6 +236,29 @@ static const struct {
 	  "'n_shared_experts': 1, 'moe_shared_expert_intermediate_size': 3712,"
 	  "'mlp_hidden_act': 'relu2', 'vocab_size': 131072}",
 	  31577937344. },
+	/* nvidia/NVIDIA-Nemotron-Nano-9B-v2, in which two state spaces follow each other */
+	{ "{'model_type': 'nemotron_h', 'hidden_size': 4480, 'num_hidden_layers': 56,"
+	  "'hybrid_override_pattern':"
+	  "'M-M-M-MM-M-M-M*-M-M-M*-M-M-M-M*-M-M-M-M*-M-MM-M-M-M-M-M-',"
+	  "'num_attention_heads': 40, 'num_key_value_heads': 8, 'head_dim': 128,"
+	  "'mamba_num_heads': 128, 'mamba_head_dim': 80, 'ssm_state_size': 128,"
+	  "'n_groups': 8, 'conv_kernel': 4, 'chunk_size': 128,"
+	  "'intermediate_size': 15680, 'mlp_hidden_act': 'relu2',"
+	  "'vocab_size': 131072}",
+	  8888227328. },
+	/* ibm-granite/granite-4.0-h-small */
+	{ "{'model_type': 'granitemoehybrid', 'hidden_size': 4096,"
+	  "'num_hidden_layers': 40, 'layer_types': ['mamba', 'mamba', 'mamba',"
+	  "'mamba', 'mamba', 'attention', 'mamba', 'mamba', 'mamba', 'mamba'],"
+	  "'num_attention_heads': 32, 'num_key_value_heads': 8,"
+	  "'intermediate_size': 768, 'shared_intermediate_size': 1536,"
+	  "'num_local_experts': 72, 'num_experts_per_tok': 10,"
+	  "'mamba_n_heads': 128, 'mamba_d_head': 64, 'mamba_d_state': 128,"
+	  "'mamba_n_groups': 1, 'mamba_d_conv': 4, 'mamba_chunk_size': 256,"
+	  "'mamba_conv_bias': true, 'mamba_proj_bias': false,"
+	  "'position_embedding_type': 'nope', 'tie_word_embeddings': true,"
+	  "'vocab_size': 100352}",
+	  32207337984. },
 	{ "{" QWEN_NEXT ", 'num_nextn_predict_layers': 1}", 81324862720. },
 	/* zai-org/GLM-4.5-Air: 110,468,824,832 with copies of embedding and head */
 	{ "{" GLM_AIR "}", 106852251264. },
@@ -294,6 +317,23 @@ static const struct {
 	  "'num_experts_per_tok': 8, 'vocab_size': 200064, 'use_qk_norm': true,"
 	  "'use_mtp': true, 'shared_intermediate_size': 0}",
 	  230e9, 10e9, 0.02 },
+	/* ibm-ai-platform/Bamba-9B-v1: 9.78B */
+	{ "{'model_type': 'bamba', 'hidden_size': 4096, 'num_hidden_layers': 32,"
+	  "'attn_layer_indices': [9, 18, 27], 'num_attention_heads': 32,"
+	  "'num_key_value_heads': 8, 'intermediate_size': 14336,"
+	  "'mamba_n_heads': 128, 'mamba_d_head': 64, 'mamba_d_state': 128,"
+	  "'mamba_n_groups': 1, 'mamba_d_conv': 4, 'mamba_chunk_size': 256,"
+	  "'tie_word_embeddings': false, 'vocab_size': 128256}",
+	  9.78e9, 0, 0.001 },
+	/* ibm-granite/granite-4.0-micro: 3B, one kind of layers, and no expert */
+	{ "{'model_type': 'granitemoehybrid', 'hidden_size': 2560,"
+	  "'num_hidden_layers': 40, 'layer_types': ['attention'],"
+	  "'num_attention_heads': 40, 'num_key_value_heads': 8,"
+	  "'intermediate_size': 8192, 'shared_intermediate_size': 8192,"
+	  "'num_local_experts': 0, 'num_experts_per_tok': 0,"
+	  "'position_embedding_type': 'rope', 'tie_word_embeddings': true,"
+	  "'vocab_size': 100352}",
+	  3.4e9, 0, 0.01 },
 	/* inclusionAI/Ling-lite: 16.8B, 2.75B active */
 	{ "{'model_type': 'bailing_moe', 'hidden_size': 2048, 'num_hidden_layers': 28,"
 	  "'num_attention_heads': 16, 'num_key_value_heads': 4, 'num_experts': 64,"

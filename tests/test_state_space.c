@@ -62,6 +62,74 @@ static void layers_of_halves_become_blocks(void **state)
 	ft_model_free(m);
 }
 
+#define LISTED(layers, more) \
+	"{model_type: bamba, hidden_size: 512, num_hidden_layers: " layers ", " \
+	"num_attention_heads: 8, num_key_value_heads: 2, mamba_n_heads: 16, " \
+	"mamba_d_head: 32, mamba_d_state: 64, mamba_n_groups: 4, mamba_d_conv: 4, " \
+	"mamba_chunk_size: 128, intermediate_size: 1024, vocab_size: 512" more "}"
+
+/* Attention by number or by word; without either there is none. The layers are those of a pattern. */
+static void which_layers_are_state_spaces_is_said_in_three_ways(void **state)
+{
+	struct ft_model *numbers =
+		model_of(LISTED("4", ", attn_layer_indices: [1, 3]"));
+	struct ft_model *words =
+		model_of(LISTED("4", ", layer_types: [mamba, attention]"));
+	struct ft_model *pattern = model_of(HYBRID("8", "M-*-M-*-"));
+	struct ft_model *bare = model_of(LISTED("4", ""));
+
+	(void)state;
+	assert_memory_equal(numbers->layer, words->layer, 4 * sizeof(*words->layer));
+	assert_memory_equal(numbers->layer, pattern->layer, 4 * sizeof(*words->layer));
+	for (int i = 0; i < 4; i++)
+		assert_int_equal(bare->layer[i].linear_heads, HEADS);
+	ft_model_free(bare);
+	ft_model_free(pattern);
+	ft_model_free(words);
+	ft_model_free(numbers);
+}
+
+/* Two kinds of states in one model: each has what its own kind has. */
+static void state_spaces_and_delta_rules_may_take_turns(void **state)
+{
+	struct ft_model *m = model_of(
+		LISTED("3", ", layer_types: [linear_attention, mamba, attention]"));
+
+	(void)state;
+	assert_int_equal(m->layer[0].linear_heads, HEADS);
+	assert_int_equal(m->layer[0].state_chunk, 0);
+	assert_int_equal(m->layer[1].state_chunk, CHUNK);
+	assert_int_equal(m->layer[2].linear_heads, 0);
+	ft_model_free(m);
+}
+
+#define GRANITE(experts) \
+	"{model_type: granitemoehybrid, hidden_size: 512, num_hidden_layers: 2, " \
+	"layer_types: [attention, mamba], num_attention_heads: 8, " \
+	"num_key_value_heads: 2, mamba_n_heads: 16, mamba_d_head: 32, " \
+	"mamba_d_state: 64, mamba_n_groups: 4, mamba_d_conv: 4, mamba_chunk_size: 128, " \
+	"intermediate_size: 256, shared_intermediate_size: 1024, vocab_size: 512, " \
+	"num_experts_per_tok: 2, num_local_experts: " experts "}"
+
+/* Without experts, what they share is the MLP. */
+static void no_experts_leave_the_shared_mlp(void **state)
+{
+	struct ft_model *some = model_of(GRANITE("8")), *none = model_of(GRANITE("0"));
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(some->layer[i].experts, 8);
+		assert_int_equal(some->layer[i].shared_intermediate, 1024);
+		assert_int_equal(none->layer[i].experts, 0);
+		assert_int_equal(none->layer[i].intermediate, 1024);
+	}
+	/* eight experts of three matrices, and a router, a layer */
+	near_frac(ft_model_parameters(some) - ft_model_parameters(none),
+		  2 * (8 * 3. * 512 * 256 + 8 * 512), 1e-12);
+	ft_model_free(none);
+	ft_model_free(some);
+}
+
 /* A matrix in, a matrix out, taps and biases of the convolution, three numbers a head, two norms. */
 static void a_state_space_has_its_parameters(void **state)
 {
@@ -173,6 +241,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(layers_of_halves_become_blocks),
+		cmocka_unit_test(which_layers_are_state_spaces_is_said_in_three_ways),
+		cmocka_unit_test(state_spaces_and_delta_rules_may_take_turns),
+		cmocka_unit_test(no_experts_leave_the_shared_mlp),
 		cmocka_unit_test(a_state_space_has_its_parameters),
 		cmocka_unit_test(its_kernels_touch_outputs_states_and_scores),
 		cmocka_unit_test(a_block_without_an_mlp_has_nothing_of_one),

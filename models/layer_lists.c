@@ -1,0 +1,84 @@
+/* models/layer_lists.c - lists of a config that say something of each layer */
+#include "models/layer_lists.h"
+
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/reader.h"
+#include "base/text.h"
+
+/* A list, or nothing. */
+static const struct node *read_list(struct reader *r, const char *key)
+{
+	const struct node *n = read_node(r, key);
+
+	if (n && n->kind != NODE_LIST)
+		reader_fail(r, key, "should be a list");
+	return n && n->kind == NODE_LIST ? n : NULL;
+}
+
+/* A list of whole numbers up to most, or nothing. */
+const struct node *read_number_list(struct reader *r, const char *key, int64_t most)
+{
+	const struct node *list = read_list(r, key);
+	int64_t ignored;
+
+	for (size_t i = 0; list && i < list->n && !r->failed; i++)
+		if (!node_whole(list->item[i], 0, most, &ignored))
+			reader_fail_node(r, key, list->item[i],
+					 "should be whole numbers from 0 to %lld",
+					 (long long)most);
+	return list;
+}
+
+/* A list of words of what layers are, of n that are known, or nothing. */
+const struct node *read_word_list(struct reader *r, const char *key,
+				  const char *const *known, size_t n)
+{
+	const struct node *list = read_list(r, key);
+	struct arena mem = { 0 };
+
+	for (size_t i = 0; list && i < list->n && !r->failed; i++) {
+		const char *text = list->item[i]->text;
+		size_t k = 0;
+
+		while (k < n && text && strcmp(text, known[k]) != 0)
+			k++;
+		if (!text || k == n)
+			reader_fail_node(r, key, list->item[i],
+					 "%.40s is no layer that is simulated; those "
+					 "are: %s",
+					 text ? text : "a value of this kind",
+					 text_join(&mem, known, n));
+	}
+	arena_release(&mem);
+	return list;
+}
+
+/* Layer i's word of a list, which is repeated when shorter than the model; NULL: no list. */
+const char *list_word(const struct node *list, int64_t i)
+{
+	const char *text;
+
+	if (!list || !list->n)
+		return NULL;
+	text = list->item[(size_t)i % list->n]->text;
+	return text ? text : "";
+}
+
+/* Is layer i one of a list of numbers? */
+bool list_has(const struct node *list, int64_t i)
+{
+	int64_t layer;
+
+	for (size_t k = 0; list && k < list->n; k++)
+		if (node_whole(list->item[k], i, i, &layer))
+			return true;
+	return false;
+}
+
+/* A number that a config of this kind cannot do without. */
+int64_t read_needed(struct reader *r, const char *key)
+{
+	return read_need(r, key) ? read_int(r, key, 1, LAYER_MOST, 1) : 1;
+}

@@ -1,0 +1,34 @@
+/*
+ * models/layer_lists.h - lists of a config that say something of each layer: words, or numbers of layers;
+ * mistakes are kept in the reader
+ */
+#ifndef MODELS_LAYER_LISTS_H
+#define MODELS_LAYER_LISTS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct node;
+struct reader;
+
+/* The most of anything that a layer has. */
+enum { LAYER_MOST = 1 << 30 };
+
+/* A number >= 1 that a config of this kind cannot do without. */
+int64_t read_needed(struct reader *r, const char *key);
+
+/* A list of whole numbers up to most, or NULL: not given. */
+const struct node *read_number_list(struct reader *r, const char *key, int64_t most);
+
+/* A list of words of what layers are, of n that are known, or NULL: not given. */
+const struct node *read_word_list(struct reader *r, const char *key,
+				  const char *const *known, size_t n);
+
+/* Layer i's word of a list, which is repeated when shorter than the model; NULL: no list. */
+const char *list_word(const struct node *list, int64_t i);
+
+/* Is layer i one of a list of numbers? No list has none. */
+bool list_has(const struct node *list, int64_t i);
+
+#endif

@@ -1,0 +1,156 @@
+/* models/reach.c - what stands in place of attention to all tokens before: windows, chunks, states */
+#include "models/reach.h"
+
+#include <string.h>
+
+#include "base/reader.h"
+#include "foretoken/models.h"
+#include "models/family.h"
+#include "models/layer_lists.h"
+
+/* Which layers are not as the first reader made them, and how. */
+struct layer_rule {
+	const struct node *types, *rotated; /* lists, or NULL */
+	int64_t from;			    /* layers before it are whole */
+	int64_t pattern;		    /* one in so many is whole; 0: none */
+	const char *letters;		    /* or L and G for each, repeated; or NULL */
+	int64_t linear;		      /* one in so many is no delta rule; 0: all */
+	bool odd;		      /* odd layers are local, not even ones */
+	bool states;		      /* state spaces, where nothing else is said */
+	const struct node *attention; /* but for these layers; or NULL */
+};
+
+enum in_place { ATTENTION, DELTA_RULE, STATE_SPACE };
+
+static bool is_local(const struct layer_rule *rule, int64_t i)
+{
+	const char *type = list_word(rule->types, i);
+	size_t n = rule->rotated ? rule->rotated->n : 0;
+
+	if (type)
+		return !strcmp(type, "sliding_attention") ||
+		       !strcmp(type, "chunked_attention");
+	if (n) {
+		const char *text = rule->rotated->item[(size_t)i % n]->text;
+
+		return text && !strcmp(text, "1");
+	}
+	if (rule->letters)
+		return rule->letters[(size_t)i % strlen(rule->letters)] == 'L';
+	return i >= rule->from &&
+	       (!rule->pattern || (i + 1 + rule->odd) % rule->pattern);
+}
+
+static enum in_place in_place(const struct layer_rule *rule, int64_t i)
+{
+	const char *type = list_word(rule->types, i);
+
+	if (type)
+		return !strcmp(type, "linear_attention") ? DELTA_RULE :
+		       !strcmp(type, "mamba")		 ? STATE_SPACE :
+							   ATTENTION;
+	if (rule->states)
+		return list_has(rule->attention, i) ? ATTENTION : STATE_SPACE;
+	return rule->linear && (i + 1) % rule->linear ? DELTA_RULE : ATTENTION;
+}
+
+/* A gated delta rule in place of attention (Qwen3-Next). */
+static struct ft_layer read_linear(struct reader *r)
+{
+	struct ft_layer l = {
+		.linear_heads = read_needed(r, "linear_num_value_heads"),
+		.linear_key_heads = read_needed(r, "linear_num_key_heads"),
+		.linear_key_dim = read_needed(r, "linear_key_head_dim"),
+		.linear_value_dim = read_needed(r, "linear_value_head_dim"),
+		.linear_taps = read_needed(r, "linear_conv_kernel_dim"),
+	};
+
+	if (l.linear_heads % l.linear_key_heads)
+		reader_fail(r, "linear_num_value_heads",
+			    "%lld is not a multiple of the %lld key heads",
+			    (long long)l.linear_heads, (long long)l.linear_key_heads);
+	return l;
+}
+
+/* A state space (Mamba-2), whose groups share what keys and queries are elsewhere. */
+struct ft_layer reach_state_space(struct reader *r)
+{
+	struct ft_layer l = read_linear(r);
+
+	l.state_chunk = read_needed(r, "mamba_chunk_size");
+	return l;
+}
+
+void reach_linear(struct ft_layer *layer, const struct ft_layer *linear)
+{
+	layer->state_chunk = linear->state_chunk;
+	layer->linear_heads = linear->linear_heads;
+	layer->linear_key_heads = linear->linear_key_heads;
+	layer->linear_key_dim = linear->linear_key_dim;
+	layer->linear_value_dim = linear->linear_value_dim;
+	layer->linear_taps = linear->linear_taps;
+}
+
+/* One in so many is whole; or a letter for each layer, local or global (EXAONE). */
+static void read_pattern(struct reader *r, struct layer_rule *rule)
+{
+	const struct node *n = read_node(r, "sliding_window_pattern");
+	const char *text = n && n->kind == NODE_SCALAR ? n->text : "";
+
+	if (*text && strspn(text, "LG") == strlen(text))
+		rule->letters = text;
+	else
+		rule->pattern = read_int(r, "sliding_window_pattern", 0, LAYER_MOST,
+					 rule->odd ? 2 : 0);
+}
+
+static struct layer_rule layer_rule(struct reader *r, const struct family *family)
+{
+	static const char *const kinds[] = { "full_attention",	  "sliding_attention",
+					     "chunked_attention", "linear_attention",
+					     "attention",	  "mamba" };
+	struct layer_rule rule = {
+		.types = read_word_list(r, "layer_types", kinds, 6),
+		.rotated = read_number_list(r, "no_rope_layers", 1),
+		.from = read_int(r, "max_window_layers", 0, LAYER_MOST, 0),
+		.linear = read_int(r, "full_attention_interval", 0, LAYER_MOST, 0),
+		.odd = !strcmp(family->type, "gpt_neo"),
+		.states = family->states,
+	};
+
+	if (!list_word(rule.types, 0)) {
+		read_pattern(r, &rule);
+		if (rule.states)
+			rule.attention =
+				read_number_list(r, "attn_layer_indices", LAYER_MOST);
+	}
+	return rule;
+}
+
+void reach_set(struct reader *r, const struct family *family,
+	       const struct ft_model *model, struct ft_layer *layer)
+{
+	int64_t window = read_int(r, "sliding_window", 0, LAYER_MOST, 0);
+	int64_t chunk = read_int(r, "attention_chunk_size", 0, LAYER_MOST, 0);
+	bool on = read_bool(r, "use_sliding_window", true);
+	struct layer_rule rule = layer_rule(r, family);
+	struct ft_layer linear[] = { [STATE_SPACE] = { 0 } };
+	bool any[] = { [STATE_SPACE] = false };
+
+	for (int64_t i = 0; i < model->n_layers; i++)
+		any[in_place(&rule, i)] = true;
+	if (any[DELTA_RULE])
+		linear[DELTA_RULE] = read_linear(r);
+	if (any[STATE_SPACE])
+		linear[STATE_SPACE] = reach_state_space(r);
+	for (int64_t i = 0; i < model->n_layers; i++) {
+		enum in_place kind = in_place(&rule, i);
+
+		if (kind != ATTENTION) {
+			reach_linear(&layer[i], &linear[kind]);
+		} else if (is_local(&rule, i)) {
+			layer[i].window = on ? window : 0;
+			layer[i].chunk = family->chunks ? chunk : 0;
+		}
+	}
+}

@@ -1,0 +1,23 @@
+/*
+ * models/reach.h - which layers see less than all tokens before them, or carry a state along instead
+ */
+#ifndef MODELS_REACH_H
+#define MODELS_REACH_H
+
+struct family;
+struct ft_layer;
+struct ft_model;
+struct reader;
+
+/* A state space (Mamba-2) by the keys of a config; mistakes are kept in the reader. */
+struct ft_layer reach_state_space(struct reader *r);
+
+/* The layer has this delta rule or state space in place of attention. */
+void reach_linear(struct ft_layer *layer, const struct ft_layer *linear);
+
+/* Windows, chunks, delta rules and state spaces of model->n_layers layers, by `layer_types` (repeated when shorter
+ * than the model), else by the type's custom. */
+void reach_set(struct reader *r, const struct family *family,
+	       const struct ft_model *model, struct ft_layer *layer);
+
+#endif
