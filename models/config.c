@@ -475,6 +475,8 @@ bool config_read(struct arena *mem, const struct family *family, const struct no
 	check_embedding(&r, model);
 	if (!r.failed)
 		model->layer = layers_read(mem, &r, family, model);
+	if (!r.failed)
+		model->predicted_like = layers_predicted(&r, family, model);
 	model->plain = family->plain;
 	model->written_gelu = writes_gelu(&r, family);
 	if (!r.failed && family->few_heads == HEADS_FALCON &&

@@ -23,6 +23,12 @@ bool ft_layer_has_mlp(const struct ft_layer *layer)
 	return layer->intermediate || layer->experts;
 }
 
+int64_t ft_layer_expert_hidden(const struct ft_model *model,
+			       const struct ft_layer *layer)
+{
+	return layer->expert_latent ? layer->expert_latent : model->hidden_size;
+}
+
 int ft_layer_norms(const struct ft_model *model, const struct ft_layer *layer)
 {
 	return ft_layer_has_mlp(layer) ? model->norms : model->norms / 2;
@@ -82,11 +88,11 @@ static double attention_biases(const struct ft_model *model, int64_t i)
 	       (model->out_bias ? (double)model->hidden_size : 0);
 }
 
-static double mlp_biases(const struct ft_model *model, int64_t width)
+static double mlp_biases(const struct ft_model *model, int64_t width, int64_t hidden)
 {
 	double up = (model->activation == FT_SWIGLU ? 2 : 1) * (double)width;
 
-	return model->mlp_bias && width ? up + (double)model->hidden_size : 0;
+	return model->mlp_bias && width ? up + (double)hidden : 0;
 }
 
 double ft_layer_attention_parameters(const struct ft_model *model, int64_t i)
@@ -97,8 +103,10 @@ double ft_layer_attention_parameters(const struct ft_model *model, int64_t i)
 static double dense_parameters(const struct ft_model *model, const struct ft_layer *l,
 			       const struct matrices *m)
 {
-	return m->of[FT_OF_MLP] + mlp_biases(model, l->intermediate) +
-	       m->of[FT_OF_SHARED] + mlp_biases(model, l->shared_intermediate) +
+	int64_t h = model->hidden_size;
+
+	return m->of[FT_OF_MLP] + mlp_biases(model, l->intermediate, h) +
+	       m->of[FT_OF_SHARED] + mlp_biases(model, l->shared_intermediate, h) +
 	       m->of[FT_OF_ROUTER] + model->activation_numbers +
 	       (model->router_bias ? (double)l->experts : 0);
 }
@@ -115,7 +123,8 @@ double ft_layer_expert_parameters(const struct ft_model *model, int64_t i)
 	const struct ft_layer *l = at(model, i);
 
 	return (double)l->experts * (matrices(model, i).of[FT_OF_EXPERTS] +
-				     mlp_biases(model, l->expert_intermediate));
+				     mlp_biases(model, l->expert_intermediate,
+						ft_layer_expert_hidden(model, l)));
 }
 
 static double norm(const struct ft_model *model, int64_t width)
@@ -148,7 +157,7 @@ double ft_layer_norm_parameters(const struct ft_model *model, int64_t i)
 	       norm(model, l->q_lora_rank + l->kv_lora_rank);
 }
 
-/* Down-projections, and the router and the gate of the shared expert. */
+/* Down-projections, and what stands around routed experts. */
 static double never_split(const struct ft_model *model, const struct ft_layer *l,
 			  const struct matrices *m)
 {
@@ -212,7 +221,7 @@ double ft_model_predicted_parameters(const struct ft_model *model, bool active)
 {
 	double h = (double)model->hidden_size;
 
-	return layer_parameters(model, model->n_layers - 1, active) + 2 * h * h +
+	return layer_parameters(model, model->predicted_like, active) + 2 * h * h +
 	       3 * norm(model, model->hidden_size);
 }
 
@@ -282,15 +291,15 @@ double ft_model_product_parameters(const struct ft_model *model, int64_t tp)
 
 	for (int64_t i = 0; i < model->n_layers; i++)
 		sum += layer_matrices(model, i);
-	return sum +
-	       (double)model->predicted * (layer_matrices(model, model->n_layers - 1) +
-					   2 * h * h + head_matrix(model, tp));
+	return sum + (double)model->predicted *
+			     (layer_matrices(model, model->predicted_like) + 2 * h * h +
+			      head_matrix(model, tp));
 }
 
 double ft_model_flop_per_token(const struct ft_model *model, int64_t tp,
 			       int64_t sequence, bool causal)
 {
-	int64_t last = model->n_layers - 1;
+	int64_t last = model->predicted_like;
 	double attention = (double)model->predicted *
 			   attention_products(at(model, last), sequence, causal);
 

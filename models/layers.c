@@ -91,6 +91,7 @@ static void read_experts(struct reader *r, enum expert_kind kind,
 	layer->expert_intermediate = kind == EXPERTS_ALL ?
 					     read_width(r, model) :
 					     read_needed(r, "moe_intermediate_size");
+	layer->expert_latent = read_int(r, "moe_latent_size", 0, LAYER_MOST, 0);
 	layer->shared_intermediate =
 		read_int(r, "shared_expert_intermediate_size", 0, LAYER_MOST,
 			 layer->expert_intermediate *
@@ -105,6 +106,7 @@ static void make_routed(struct ft_layer *layer, const struct ft_layer *routed)
 	layer->groups_per_token = routed->groups_per_token;
 	layer->expert_intermediate = routed->expert_intermediate;
 	layer->shared_intermediate = routed->shared_intermediate;
+	layer->expert_latent = routed->expert_latent;
 }
 
 /* Which layers are routed: those called sparse; or those listed as routed; else from
@@ -251,9 +253,6 @@ static void set_halves(struct arena *mem, struct reader *r,
 		read_experts(r, EXPERTS_SOME, model, &routed);
 	if (strchr(pattern, '-'))
 		width = read_width(r, model);
-	if (read_int(r, "moe_latent_size", 0, LAYER_MOST, 0))
-		reader_fail(r, "moe_latent_size",
-			    "experts in a space of their own are not simulated");
 	for (size_t i = 0; !r->failed && pattern[i]; i++) {
 		if (is_mixer(pattern[i]))
 			at++;
@@ -288,4 +287,32 @@ struct ft_layer *layers_read(struct arena *mem, struct reader *r,
 	set_widths(r, family, model, layer);
 	reach_set(r, family, model, layer);
 	return layer;
+}
+
+/* Is a layer what a pattern of one or two letters says? */
+static bool pictured(const struct ft_layer *l, const char *pattern)
+{
+	char mlp = l->experts ? 'E' : l->intermediate ? '-' : 0;
+
+	return pattern[0] == (l->linear_heads ? 'M' : '*') && pattern[1] == mlp &&
+	       strlen(pattern) == (mlp ? 2 : 1);
+}
+
+int64_t layers_predicted(struct reader *r, const struct family *family,
+			 const struct ft_model *model)
+{
+	const char *pattern = family->halves && model->predicted ?
+				      read_text(r, "mtp_hybrid_override_pattern", "") :
+				      "";
+
+	for (int64_t i = 0; *pattern && i < model->n_layers; i++)
+		if (pictured(&model->layer[i], pattern))
+			return i;
+	if (*pattern)
+		reader_fail(
+			r, "mtp_hybrid_override_pattern",
+			"no layer of the model is '%.20s'; such layers of predicted "
+			"tokens are not simulated",
+			pattern);
+	return model->n_layers - 1;
 }

@@ -68,13 +68,27 @@ static void put_attention(struct list *to, const struct ft_model *m,
 }
 
 /* Up, the gate if there is one, and down. */
-static void put_mlp(struct list *to, const struct ft_model *m, enum ft_matrix_of of,
-		    int64_t width, int64_t count)
+static void put_mlp(struct list *to, const struct ft_model *m, struct ft_matrix up)
 {
-	put(to, of, FT_SPLIT_OUTPUTS, width, m->hidden_size, count);
+	put(to, up.of, FT_SPLIT_OUTPUTS, up.outputs, up.inputs, up.count);
 	if (m->activation == FT_SWIGLU)
-		put(to, of, FT_SPLIT_OUTPUTS, width, m->hidden_size, count);
-	put(to, of, FT_SPLIT_INPUTS, m->hidden_size, width, count);
+		put(to, up.of, FT_SPLIT_OUTPUTS, up.outputs, up.inputs, up.count);
+	put(to, up.of, FT_SPLIT_INPUTS, up.inputs, up.outputs, up.count);
+}
+
+/* Around routed experts. Source that the projections are whole on each tensor rank: Megatron Core's moe_layer.py,
+ * fc1_latent_proj and fc2_latent_proj (read 2026-11-28). */
+static void put_around(struct list *to, const struct ft_model *m,
+		       const struct ft_layer *l)
+{
+	int64_t h = m->hidden_size;
+
+	put(to, FT_OF_ROUTER, FT_SPLIT_NOT, l->experts, h, 1);
+	put(to, FT_OF_ROUTER, FT_SPLIT_NOT, m->shared_gate && l->shared_intermediate, h,
+	    1);
+	put(to, FT_OF_ROUTER, FT_SPLIT_NOT, l->expert_latent, h, 1);
+	put(to, FT_OF_ROUTER, FT_SPLIT_NOT, l->expert_latent ? h : 0, l->expert_latent,
+	    1);
 }
 
 size_t ft_layer_matrices(const struct ft_model *model, int64_t i,
@@ -82,16 +96,18 @@ size_t ft_layer_matrices(const struct ft_model *model, int64_t i,
 {
 	struct list to = { matrix, 0 };
 	const struct ft_layer *l;
+	int64_t h = model->hidden_size;
 
 	assert(i >= 0 && i < model->n_layers);
 	l = &model->layer[i];
 	put_attention(&to, model, l);
-	put_mlp(&to, model, FT_OF_MLP, l->intermediate, 1);
-	put_mlp(&to, model, FT_OF_SHARED, l->shared_intermediate, 1);
-	put_mlp(&to, model, FT_OF_EXPERTS, l->expert_intermediate, l->experts);
-	put(&to, FT_OF_ROUTER, FT_SPLIT_NOT, l->experts, model->hidden_size, 1);
-	put(&to, FT_OF_ROUTER, FT_SPLIT_NOT,
-	    model->shared_gate && l->shared_intermediate, model->hidden_size, 1);
+	put_mlp(&to, model, (struct ft_matrix){ FT_OF_MLP, 0, l->intermediate, h, 1 });
+	put_mlp(&to, model,
+		(struct ft_matrix){ FT_OF_SHARED, 0, l->shared_intermediate, h, 1 });
+	put_mlp(&to, model,
+		(struct ft_matrix){ FT_OF_EXPERTS, 0, l->expert_intermediate,
+				    ft_layer_expert_hidden(model, l), l->experts });
+	put_around(&to, model, l);
 	return to.n;
 }
 

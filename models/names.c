@@ -241,6 +241,7 @@ static const char *const common_names[] = {
 	"moe_latent_size",
 	"moe_layer_freq",
 	"moe_layers",
+	"mtp_hybrid_override_pattern",
 	"multi_query",
 	"n_group",
 	"n_shared_experts",

@@ -317,6 +317,18 @@ static const struct {
 	  "'num_experts_per_tok': 8, 'vocab_size': 200064, 'use_qk_norm': true,"
 	  "'use_mtp': true, 'shared_intermediate_size': 0}",
 	  230e9, 10e9, 0.02 },
+	/* nvidia/NVIDIA-Nemotron-3-Super-120B-A12B-BF16 without its predicted token: 120.6B, 12.7B active */
+	{ "{'model_type': 'nemotron_h', 'hidden_size': 4096, 'num_hidden_layers': 88,"
+	  "'hybrid_override_pattern': 'MEMEMEM*EMEMEMEM*EMEMEMEM*EMEMEMEMEM*EMEMEMEMEM*"
+	  "EMEMEMEMEM*EMEMEMEMEM*EMEMEMEM*EMEMEMEME', 'num_attention_heads': 32,"
+	  "'num_key_value_heads': 2, 'head_dim': 128, 'mamba_num_heads': 128,"
+	  "'mamba_head_dim': 64, 'ssm_state_size': 128, 'n_groups': 8,"
+	  "'conv_kernel': 4, 'chunk_size': 128, 'n_routed_experts': 512,"
+	  "'num_experts_per_tok': 22, 'moe_intermediate_size': 2688,"
+	  "'moe_latent_size': 1024, 'n_shared_experts': 1,"
+	  "'moe_shared_expert_intermediate_size': 5376,"
+	  "'mlp_hidden_act': 'relu2', 'vocab_size': 131072}",
+	  120.6e9, 12.7e9, 0.01 },
 	/* ibm-ai-platform/Bamba-9B-v1: 9.78B */
 	{ "{'model_type': 'bamba', 'hidden_size': 4096, 'num_hidden_layers': 32,"
 	  "'attn_layer_indices': [9, 18, 27], 'num_attention_heads': 32,"

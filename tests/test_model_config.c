@@ -196,8 +196,9 @@ static void mistakes_are_told_with_their_place(void **state)
 		  "hybrid_override_pattern: M--",
 		  2, 20,
 		  "layer 3 is an MLP that follows neither attention nor a state space" },
-		{ "name: nemotron-h-8b\nmoe_latent_size: 1024", 2, 18,
-		  "experts in a space of their own are not simulated" },
+		{ "name: nemotron-h-8b\nnum_nextn_predict_layers: 1\n"
+		  "mtp_hybrid_override_pattern: '*E'",
+		  3, 30, "no layer of the model is '*E'" },
 		{ "name: llama3-8b\nlayer_types: [linear_attention]", 1, 1,
 		  "lacks the key 'linear_num_value_heads'" },
 		{ "name: llama3-8b\nnum_local_experts: 8", 2, 1,

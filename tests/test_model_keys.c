@@ -56,6 +56,7 @@ static const struct {
 	{ "moe_intermediate_size", "qwen3-30b-a3b", "1024" },
 	{ "moe_layer_freq", "deepseek-v3", "2" },
 	{ "moe_layers", "llama4-scout", "[1, 3]" },
+	{ "moe_latent_size", "nemotron-3-super-120b-a12b", "512" },
 	{ "multi_query", "falcon-7b", "false" },
 	{ "n_group", "deepseek-v3", "16" },
 	{ "n_shared_experts", "deepseek-v3", "2" },
@@ -86,11 +87,11 @@ static const struct {
 	{ "use_post_norm", "llama3-8b", "true" },
 	{ "vocab_size", "llama3-8b", "1000" },
 	{ "vocab_size_multiple", "llama3-8b", "1000" },
-	/* names, or read under other names, or refused when they would matter; and a list of 52 words, for which
-	 * see tests/test_state_space.c */
+	/* names, or read under other names, or refused when they would matter; and a list of 52 words and a key that
+	 * needs another beside it, for which see tests/test_state_space.c */
 	{ "ffn_config", NULL, NULL },
 	{ "layers_block_type", NULL, NULL },
-	{ "moe_latent_size", NULL, NULL },
+	{ "mtp_hybrid_override_pattern", NULL, NULL },
 	{ "model_type", NULL, NULL },
 	{ "name", NULL, NULL },
 	{ "provenance", NULL, NULL },

@@ -1,13 +1,15 @@
 /* tests/test_state_space.c - layers that are a state space, attention or an MLP alone: blocks, works, memory, FLOPs */
 #include "tests/routed.h"
 
-#define HYBRID(layers, pattern) \
-	"{model_type: nemotron_h, hidden_size: 512, num_hidden_layers: " layers ", " \
+#define HYBRID_KEYS(layers, pattern) \
+	"hidden_size: 512, num_hidden_layers: " layers ", " \
 	"hybrid_override_pattern: '" pattern "', num_attention_heads: 8, " \
 	"num_key_value_heads: 2, head_dim: 64, mamba_num_heads: 16, mamba_head_dim: 32, " \
 	"ssm_state_size: 64, n_groups: 4, conv_kernel: 4, chunk_size: 128, vocab_size: 512, " \
 	"intermediate_size: 1024, n_routed_experts: 16, num_experts_per_tok: 4, " \
-	"moe_intermediate_size: 256, mlp_hidden_act: relu2}"
+	"moe_intermediate_size: 256, mlp_hidden_act: relu2"
+#define HYBRID(layers, pattern) \
+	"{model_type: nemotron_h, " HYBRID_KEYS(layers, pattern) "}"
 
 enum {
 	H = 512,
@@ -130,6 +132,54 @@ static void no_experts_leave_the_shared_mlp(void **state)
 	ft_model_free(some);
 }
 
+/* Layers of predicted tokens are like a layer that a pattern pictures, which need not be the last. */
+static void predicted_tokens_may_be_like_another_layer(void **state)
+{
+	struct ft_model *last = model_of("{model_type: nemotron_h, " HYBRID_KEYS(
+		"4", "*EME") ", num_nextn_predict_layers: 1}");
+	struct ft_model *first = model_of("{model_type: nemotron_h, " HYBRID_KEYS(
+		"4",
+		"*EME") ", num_nextn_predict_layers: 1, mtp_hybrid_override_pattern: '*E'}");
+
+	(void)state;
+	assert_int_equal(last->predicted_like, 1);
+	assert_int_equal(first->predicted_like, 0);
+	near_frac(ft_model_predicted_parameters(first, false) -
+			  ft_model_predicted_parameters(last, false),
+		  ft_layer_attention_parameters(first, 0) -
+			  ft_layer_attention_parameters(first, 1) - INNER,
+		  1e-12);
+	ft_model_free(first);
+	ft_model_free(last);
+}
+
+/* Routed experts in a space of their own: narrower products, exchanges and copies; a projection in and one out. */
+static void latent_experts_are_smaller_and_projected(void **state)
+{
+	static const char *const latent = "{model_type: nemotron_h, " HYBRID_KEYS(
+		"2", "*E") ", moe_latent_size: 128}";
+	struct ft_model *m = model_of(latent);
+	struct parts p;
+
+	(void)state;
+	/* router, both projections; each expert's two matrices */
+	near_frac(ft_layer_dense_parameters(m, 0), H * 16 + 2. * H * 128, 1e-12);
+	near_frac(ft_layer_expert_parameters(m, 0), 16 * 2. * 128 * 256, 1e-12);
+	ft_model_free(m);
+	build(&p, latent, PLAN("parallel: {ep: 8}, moe_force_balance: true"),
+	      "megatron-core", 8);
+	/* one block, four micro-batches; forward and twice backward */
+	near_frac(sum_of(p.graph, "ep_dispatch").bytes, 4 * 2. * 512 * 4 * 128, 1e-12);
+	near_frac(sum_of(p.graph, "expert_up").flop, 4 * 6. * 512 * 4 * 256 * 128,
+		  1e-12);
+	near_frac(sum_of(p.graph, "router").flop, 4 * 6. * 512 * H * 16, 1e-12);
+	near_frac(sum_of(p.graph, "expert_latent_in").flop, 4 * 6. * 512 * H * 128,
+		  1e-12);
+	near_frac(sum_of(p.graph, "expert_latent_out").flop, 4 * 6. * 512 * H * 128,
+		  1e-12);
+	drop(&p);
+}
+
 /* A matrix in, a matrix out, taps and biases of the convolution, three numbers a head, two norms. */
 static void a_state_space_has_its_parameters(void **state)
 {
@@ -244,6 +294,8 @@ int main(void)
 		cmocka_unit_test(which_layers_are_state_spaces_is_said_in_three_ways),
 		cmocka_unit_test(state_spaces_and_delta_rules_may_take_turns),
 		cmocka_unit_test(no_experts_leave_the_shared_mlp),
+		cmocka_unit_test(predicted_tokens_may_be_like_another_layer),
+		cmocka_unit_test(latent_experts_are_smaller_and_projected),
 		cmocka_unit_test(a_state_space_has_its_parameters),
 		cmocka_unit_test(its_kernels_touch_outputs_states_and_scores),
 		cmocka_unit_test(a_block_without_an_mlp_has_nothing_of_one),

@@ -407,7 +407,7 @@ static double recomputed(struct builder *b)
 	for (int64_t l = 0; l < b->model->n_layers; l++)
 		flop += layer_recomputed_flop(b, l);
 	flop += (double)b->model->predicted *
-		layer_recomputed_flop(b, b->model->n_layers - 1);
+		layer_recomputed_flop(b, b->model->predicted_like);
 	return flop * times / (double)p->pp;
 }
 

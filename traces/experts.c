@@ -17,10 +17,10 @@
 #include "traces/casts.h"
 
 struct routed {
-	int64_t tokens, copies; /* this rank routes; copies it computes: */
-	int64_t gathered;	/* of so many ranks' (etp) */
-	int64_t h, width, local;
-	double bytes; /* of one exchange, this rank's buffer */
+	int64_t tokens, copies;	 /* this rank routes; copies it computes: */
+	int64_t gathered;	 /* of so many ranks' (etp) */
+	int64_t h, width, local; /* h: of what experts read and write */
+	double bytes;		 /* of one exchange, this rank's buffer */
 	struct ft_fanout fanout;
 	bool gated, direct; /* direct: by a kernel that sends a token once */
 };
@@ -49,7 +49,7 @@ static struct ft_fanout fanout_of(const struct builder *b, const struct ft_layer
 static struct routed routed_of(const struct builder *b, const struct ft_layer *l)
 {
 	const struct ft_plan *p = b->plan;
-	struct routed r = { .h = b->model->hidden_size };
+	struct routed r = { .h = ft_layer_expert_hidden(b->model, l) };
 	double sent = (double)l->experts_per_token;
 
 	r.direct = p->dispatcher != FT_DISPATCH_ALLTOALL;
@@ -351,8 +351,24 @@ static void router(struct builder *b, const struct routed *r, int64_t experts,
 					  .gemm.layout = layout,
 					  .gemm.m = r->tokens,
 					  .gemm.n = experts,
-					  .gemm.k = r->h,
+					  .gemm.k = b->model->hidden_size,
 					  .gemm.groups = 1 });
+}
+
+/* Tokens into the experts' space, before they are sent, or sums of experts back from it: whole on each rank, in the
+ * layer's format. */
+static void latent(struct builder *b, const struct ft_layer *l, bool in, bool backward)
+{
+	const char *name = in ? "expert_latent_in" : "expert_latent_out";
+	int64_t h = b->model->hidden_size, tokens = routed_of(b, l).tokens;
+	int64_t n = in ? l->expert_latent : h, k = in ? h : l->expert_latent;
+
+	if (!l->expert_latent)
+		return;
+	put_cast(b, (double)(tokens * (backward ? n : k)), 1);
+	put_gemm(b, name, backward ? FT_DGRAD : FT_FORWARD, tokens, n, k);
+	if (backward)
+		put_gemm(b, name, FT_WGRAD, tokens, n, k);
 }
 
 void experts_send(struct builder *b, const struct ft_layer *l)
@@ -361,6 +377,7 @@ void experts_send(struct builder *b, const struct ft_layer *l)
 
 	router(b, &r, l->experts, FT_FORWARD);
 	put_memory(b, "top_k", "softmax", 12 * (double)(r.tokens * l->experts), 6);
+	latent(b, l, true, false);
 	b->graphed = b->plan->graphs == FT_GRAPHS_FULL;
 	if (!(b->plan->capacity_factor > 0) && !b->graphed &&
 	    !(stays(b) && b->plan->grouped_experts))
@@ -394,6 +411,7 @@ void experts_return(struct builder *b, const struct ft_layer *l)
 	struct routed r = routed_of(b, l);
 
 	by_rank(b, &r, "unpermute", recipe_of(b)->routing->unpermute);
+	latent(b, l, false, false);
 	shared_expert(b, l, false);
 }
 
@@ -402,6 +420,7 @@ void experts_send_back(struct builder *b, const struct ft_layer *l)
 	struct routed r = routed_of(b, l);
 
 	shared_expert(b, l, true);
+	latent(b, l, false, true);
 	by_rank(b, &r, "unpermute_back", recipe_of(b)->routing->unpermute_back);
 	exchange(b, &r, "ep_combine_back");
 }
@@ -446,6 +465,7 @@ void experts_return_back(struct builder *b, const struct ft_layer *l)
 	by_rank(b, &r, "permute_back", recipe_of(b)->routing->permute_back);
 	ordering(b, &r, "order_back", recipe_of(b)->routing->order_back);
 	b->graphed = b->plan->graphs != FT_GRAPHS_NONE;
+	latent(b, l, true, true);
 	router(b, &r, l->experts, FT_DGRAD);
 	router(b, &r, l->experts, FT_WGRAD);
 }

@@ -191,7 +191,8 @@ static double layer_gradient_bytes(const struct builder *b, int64_t layer)
 	double each = (double)l->expert_intermediate / (double)b->plan->etp;
 	double held = (double)l->experts / (double)b->plan->ep;
 	double copies = (double)l->experts_per_token * (double)s.part;
-	double weights = b->plan->lora.rank ? 0 : h * (f + held * each);
+	double inner = (double)ft_layer_expert_hidden(b->model, l);
+	double weights = b->plan->lora.rank ? 0 : h * f + inner * held * each;
 
 	if (b->rules->fusion == FT_FUSION_KERNELS)
 		return 0;

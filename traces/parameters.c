@@ -40,7 +40,7 @@ static int64_t mlp_tensors(const struct builder *b, const struct ft_layer *l)
 		return 0;
 	if (!l->experts)
 		return n;
-	return n + 1 + m->router_bias +
+	return n + 1 + m->router_bias + (l->expert_latent ? 2 : 0) +
 	       (l->shared_intermediate ? matrices + m->shared_gate : 0);
 }
 

@@ -17,7 +17,7 @@ struct held predicted_held(const struct builder *b)
 
 	if (!m->predicted)
 		return held;
-	held = layer_held(b, m->n_layers - 1);
+	held = layer_held(b, m->predicted_like);
 	held.dense = n * (held.dense + 2 * h * h / (double)b->plan->tp +
 			  3 * m->norm_vectors * h);
 	held.experts *= n;
@@ -68,7 +68,7 @@ static void whole(struct builder *b, enum ft_collective op)
 
 void outputs_forward(struct builder *b)
 {
-	int64_t last = b->model->n_layers - 1;
+	int64_t last = b->model->predicted_like;
 
 	head_forward(b);
 	for (int64_t i = 0; i < b->model->predicted; i++) {
@@ -86,7 +86,7 @@ void outputs_forward(struct builder *b)
 
 void outputs_backward(struct builder *b)
 {
-	int64_t last = b->model->n_layers - 1;
+	int64_t last = b->model->predicted_like;
 
 	for (int64_t i = 0; i < b->model->predicted; i++) {
 		head_backward(b);

@@ -130,8 +130,9 @@ static double attention_flop(const struct builder *b, const struct layer_sizes *
 static double expert_products(const struct builder *b, const struct layer_sizes *s)
 {
 	double matrices = b->model->activation == FT_SWIGLU ? 3 : 2;
+	int64_t h = ft_layer_expert_hidden(b->model, s->l);
 
-	return matrices * (double)(s->h * s->l->expert_intermediate) *
+	return matrices * (double)(h * s->l->expert_intermediate) *
 	       (double)s->l->experts_per_token * (double)s->part / (double)s->tokens;
 }
 

@@ -88,7 +88,7 @@ static double experts_bytes(const struct builder *b, const struct layer_sizes *s
 	double capacity = b->plan->capacity_factor;
 	double copies =
 		(double)l->experts_per_token * sliced * (capacity > 0 ? capacity : 1);
-	double input, each, shared;
+	double input, each, shared, out = input_kept(b) * (double)l->expert_latent;
 
 	routed.format = b->plan->expert_precision;
 	input = input_kept(&routed) * (double)b->plan->etp;
@@ -99,12 +99,13 @@ static double experts_bytes(const struct builder *b, const struct layer_sizes *s
 	each = width_kept(&routed, l, set);
 	shared = width_kept(b, l, set);
 	if (b->plan->lora.rank) {
-		input = 0;
+		input = out = 0;
 		each -= second_kept(&routed, l, set);
 		shared -= second_kept(b, l, set);
 	}
 	return copies * (each * (double)l->expert_intermediate +
-			 (input + 2) * (double)s->h) +
+			 (input + 2) * (double)ft_layer_expert_hidden(b->model, l)) +
+	       out * sliced +
 	       shared * (double)l->shared_intermediate / (double)b->plan->tp;
 }
 

@@ -66,6 +66,8 @@ struct ft_layer {
 	int64_t groups,
 		groups_per_token; /* of experts; a token's are in so few: 1, 1 */
 	int64_t expert_intermediate;
+	int64_t expert_latent; /* width of a space of their own that tokens are projected into
+				* before they are sent, and back from (LatentMoE); 0: none */
 	int64_t shared_intermediate; /* of the shared experts together; 0: none */
 };
 
@@ -106,6 +108,7 @@ struct ft_model {
 	bool causal;		   /* a token does not see those behind it */
 	int64_t predicted; /* tokens predicted ahead beside the next one (MTP): each
 			     * a layer, a projection and the shared head */
+	int64_t predicted_like; /* the layer that theirs is like: the last, but in hybrids that say another */
 	struct ft_layer *layer; /* [n_layers] */
 	const struct ft_provenance *from;
 	const struct node *config; /* all its keys, under their common names */
@@ -131,6 +134,10 @@ void ft_model_fit(struct ft_model *model, const struct ft_plan *plan);
 /* Has the block an MLP, dense or routed? */
 bool ft_layer_has_mlp(const struct ft_layer *layer);
 
+/* Width of what routed experts read and write: hidden_size, or a space of their own. */
+int64_t ft_layer_expert_hidden(const struct ft_model *model,
+			       const struct ft_layer *layer);
+
 /* Norms as wide as hidden_size of a model's layer: half as many where there is no MLP. */
 int ft_layer_norms(const struct ft_model *model, const struct ft_layer *layer);
 
@@ -151,7 +158,7 @@ enum ft_matrix_of {
 	FT_OF_MLP,
 	FT_OF_SHARED,
 	FT_OF_EXPERTS,
-	FT_OF_ROUTER
+	FT_OF_ROUTER /* and the shared expert's gate, and projections into the experts' space and back */
 };
 enum ft_matrix_split { FT_SPLIT_NOT, FT_SPLIT_OUTPUTS, FT_SPLIT_INPUTS };
 struct ft_matrix {
