@@ -383,6 +383,7 @@ static const struct {
 	{ "num_local_experts", false },
 	{ "num_experts_per_tok", false },
 	{ "moe_intermediate_size", false },
+	{ "moe_latent_size", false },
 	{ "n_shared_experts", false },
 	{ "shared_expert_intermediate_size", false },
 	{ "first_k_dense_replace", false },

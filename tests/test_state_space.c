@@ -180,6 +180,27 @@ static void latent_experts_are_smaller_and_projected(void **state)
 	drop(&p);
 }
 
+/* Megatron Core copies what goes in and comes out of several sequences, and the gradient of what went in. */
+static void several_sequences_are_turned(void **state)
+{
+	double in = 2. * INNER + 2. * GROUPS * N + HEADS, tokens = 512 * 2;
+	struct parts p;
+
+	(void)state;
+	build(&p, HYBRID("1", "MM"), PLAN("micro_batch_size: 2"), "megatron-core", 8);
+	near_frac(sum_of(p.graph, "state_turn").bytes, 2 * 4 * tokens * (in + INNER),
+		  1e-12);
+	near_frac(sum_of(p.graph, "state_turn_back").bytes, 2 * 4 * tokens * in, 1e-12);
+	drop(&p);
+	build(&p, HYBRID("1", "MM"), PLAN(""), "megatron-core", 8);
+	assert_int_equal(sum_of(p.graph, "state_turn").n, 0);
+	drop(&p);
+	build(&p, HYBRID("1", "MM"), PLAN("micro_batch_size: 2"),
+	      "transformers-5-compile", 8);
+	assert_int_equal(sum_of(p.graph, "state_turn").n, 0);
+	drop(&p);
+}
+
 /* A matrix in, a matrix out, taps and biases of the convolution, three numbers a head, two norms. */
 static void a_state_space_has_its_parameters(void **state)
 {
@@ -296,6 +317,7 @@ int main(void)
 		cmocka_unit_test(no_experts_leave_the_shared_mlp),
 		cmocka_unit_test(predicted_tokens_may_be_like_another_layer),
 		cmocka_unit_test(latent_experts_are_smaller_and_projected),
+		cmocka_unit_test(several_sequences_are_turned),
 		cmocka_unit_test(a_state_space_has_its_parameters),
 		cmocka_unit_test(its_kernels_touch_outputs_states_and_scores),
 		cmocka_unit_test(a_block_without_an_mlp_has_nothing_of_one),

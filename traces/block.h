@@ -161,6 +161,9 @@ void latent_back(struct builder *b, const struct layer_sizes *s);
 void delta_core(struct builder *b, const struct layer_sizes *s, bool backward);
 /* state_space.c: between its convolution and its norm */
 void state_space(struct builder *b, const struct layer_sizes *s, bool backward);
+/* Around both; in: features of what goes in. */
+void state_turn(struct builder *b, const struct layer_sizes *s, int64_t in,
+		bool backward);
 void delta_products(struct builder *b, const struct layer_sizes *s,
 		    enum ft_layout layout);
 

@@ -86,6 +86,7 @@ void delta_core(struct builder *b, const struct layer_sizes *s, bool backward)
 	int64_t in = s->q + s->k + s->v + s->gate + few_features(b, s);
 
 	deal(b, s, backward ? s->out : in);
+	state_turn(b, s, in, backward);
 	if (backward)
 		put_memory(b, n->norm[1], "rmsnorm", 10 * out, 2);
 	put_memory(b, n->conv[backward], "default", (backward ? 8 : 4) * channels,

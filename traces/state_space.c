@@ -63,3 +63,16 @@ void state_space(struct builder *b, const struct layer_sizes *s, bool backward)
 			   t->x * x + t->s * states + t->k * scores, t->launches);
 	}
 }
+
+/* Megatron Core keeps the tokens of several sequences in turns, a state space wants each by itself: what goes in is
+ * copied, what comes out, and the gradient of the first. Source: megatron/core/ssm/mamba_mixer.py (read 2026-11-28). */
+void state_turn(struct builder *b, const struct layer_sizes *s, int64_t in,
+		bool backward)
+{
+	int64_t features = backward ? in : in + s->out;
+
+	if (s->l->state_chunk && b->sequences > 1 &&
+	    b->rules->tensor_parallel == FT_TP_MEGATRON)
+		put_memory(b, backward ? "state_turn_back" : "state_turn", "copy",
+			   4 * (double)(s->tokens * features), backward ? 1 : 2);
+}
