@@ -147,9 +147,8 @@ static double qk_norm(const struct ft_model *model, const struct ft_layer *l)
 double ft_layer_norm_parameters(const struct ft_model *model, int64_t i)
 {
 	const struct ft_layer *l = at(model, i);
-
-	int64_t heads =
-		l->state_chunk ? l->linear_heads : 1; /* it is as wide as they all */
+	/* a state space's norm is as wide as all its heads */
+	int64_t heads = l->state_chunk ? l->linear_heads : 1;
 
 	return ft_layer_norms(model, l) * norm(model, model->hidden_size) +
 	       (l->linear_heads ? (double)(heads * l->linear_value_dim) :
@@ -260,7 +259,7 @@ double ft_layer_pairs(const struct ft_layer *l, int64_t sequence, int64_t window
 }
 
 /* Multiply-adds of attention itself, forward, a token: scores and values; of a state that is carried along, half
- * of 8 FLOP a number (delta rule) or of 7 (state space: Megatron Core's training.py). */
+ * of 8 FLOP a number (delta rule) or of 7 (state space: Megatron Core's training.py, read 2026-11-27). */
 static double attention_products(const struct ft_layer *l, int64_t sequence,
 				 bool causal)
 {

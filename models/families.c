@@ -189,7 +189,7 @@ static const struct {
 	{ "falcon_h1", "its attention beside a state space is not simulated" },
 	{ "hymba", "its attention beside a state space is not simulated" },
 	{ "zamba", "its attention that layers share is not simulated" },
-	{ "mamba2", "models without attention are not simulated" },
+	{ "mamba2", "models of state spaces alone are not read" },
 	{ "amba", "state spaces of the first kind (Mamba-1) are not simulated" },
 	{ "recurrent_gemma", RECURRENT },
 	{ "rwkv", RECURRENT },

@@ -1,4 +1,4 @@
-/* models/layer_lists.c - lists of a config that say something of each layer */
+/* models/layer_lists.c - numbers and lists by which a config says what its layers are */
 #include "models/layer_lists.h"
 
 #include <string.h>
@@ -17,7 +17,6 @@ static const struct node *read_list(struct reader *r, const char *key)
 	return n && n->kind == NODE_LIST ? n : NULL;
 }
 
-/* A list of whole numbers up to most, or nothing. */
 const struct node *read_number_list(struct reader *r, const char *key, int64_t most)
 {
 	const struct node *list = read_list(r, key);
@@ -31,7 +30,6 @@ const struct node *read_number_list(struct reader *r, const char *key, int64_t m
 	return list;
 }
 
-/* A list of words of what layers are, of n that are known, or nothing. */
 const struct node *read_word_list(struct reader *r, const char *key,
 				  const char *const *known, size_t n)
 {
@@ -55,7 +53,6 @@ const struct node *read_word_list(struct reader *r, const char *key,
 	return list;
 }
 
-/* Layer i's word of a list, which is repeated when shorter than the model; NULL: no list. */
 const char *list_word(const struct node *list, int64_t i)
 {
 	const char *text;
@@ -66,7 +63,6 @@ const char *list_word(const struct node *list, int64_t i)
 	return text ? text : "";
 }
 
-/* Is layer i one of a list of numbers? */
 bool list_has(const struct node *list, int64_t i)
 {
 	int64_t layer;
@@ -77,7 +73,6 @@ bool list_has(const struct node *list, int64_t i)
 	return false;
 }
 
-/* A number that a config of this kind cannot do without. */
 int64_t read_needed(struct reader *r, const char *key)
 {
 	return read_need(r, key) ? read_int(r, key, 1, LAYER_MOST, 1) : 1;

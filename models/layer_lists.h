@@ -1,6 +1,6 @@
 /*
- * models/layer_lists.h - lists of a config that say something of each layer: words, or numbers of layers;
- * mistakes are kept in the reader
+ * models/layer_lists.h - numbers and lists by which a config says what its layers are: words for each, or numbers of
+ * layers; mistakes are kept in the reader
  */
 #ifndef MODELS_LAYER_LISTS_H
 #define MODELS_LAYER_LISTS_H

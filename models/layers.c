@@ -1,12 +1,10 @@
 /* models/layers.c - one block for all layers, then what differs among them */
 #include "models/layers.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/arena.h"
 #include "base/reader.h"
-#include "base/text.h"
 #include "models/family.h"
 #include "models/layer_lists.h"
 #include "models/reach.h"
@@ -186,11 +184,17 @@ static void set_widths(struct reader *r, const struct family *family,
 static const char *const halves[] = { "attention", "mamba", "mlp", "moe" };
 static const char letters[] = "*M-E";
 
+static const char *pattern_key(struct reader *r)
+{
+	return read_has(r, "layers_block_type") ? "layers_block_type" :
+						  "hybrid_override_pattern";
+}
+
 /* A letter for each layer, from a list of words or as the key has them; "" after a mistake. */
 static const char *pattern_of(struct arena *mem, struct reader *r, int64_t layers)
 {
 	const struct node *list = read_word_list(r, "layers_block_type", halves, 4);
-	const char *key = list ? "layers_block_type" : "hybrid_override_pattern";
+	const char *key = pattern_key(r);
 	const char *text = read_text(r, "hybrid_override_pattern", "");
 	size_t n = list ? list->n : strlen(text);
 	char *out = ARENA_ARRAY(mem, (size_t)layers + 1, char);
@@ -229,7 +233,7 @@ int64_t layers_count(struct arena *mem, struct reader *r, const struct family *f
 		n += is_mixer(pattern[i]);
 		if (!is_mixer(pattern[i]) && (!i || !is_mixer(pattern[i - 1]))) {
 			reader_fail(
-				r, "num_hidden_layers",
+				r, pattern_key(r),
 				"layer %zu is an MLP that follows neither attention nor "
 				"a state space, which is not simulated",
 				i + 1);

@@ -67,12 +67,12 @@ static void put_attention(struct list *to, const struct ft_model *m,
 	put(to, FT_OF_ATTENTION, FT_SPLIT_INPUTS, h, l->heads * l->v_head_dim, 1);
 }
 
-/* Up, the gate if there is one, and down. */
+/* Up, the gate if there is one, which is as large, and down. */
 static void put_mlp(struct list *to, const struct ft_model *m, struct ft_matrix up)
 {
-	put(to, up.of, FT_SPLIT_OUTPUTS, up.outputs, up.inputs, up.count);
+	put(to, up.of, up.split, up.outputs, up.inputs, up.count);
 	if (m->activation == FT_SWIGLU)
-		put(to, up.of, FT_SPLIT_OUTPUTS, up.outputs, up.inputs, up.count);
+		put(to, up.of, up.split, up.outputs, up.inputs, up.count);
 	put(to, up.of, FT_SPLIT_INPUTS, up.inputs, up.outputs, up.count);
 }
 
@@ -101,11 +101,15 @@ size_t ft_layer_matrices(const struct ft_model *model, int64_t i,
 	assert(i >= 0 && i < model->n_layers);
 	l = &model->layer[i];
 	put_attention(&to, model, l);
-	put_mlp(&to, model, (struct ft_matrix){ FT_OF_MLP, 0, l->intermediate, h, 1 });
 	put_mlp(&to, model,
-		(struct ft_matrix){ FT_OF_SHARED, 0, l->shared_intermediate, h, 1 });
+		(struct ft_matrix){ FT_OF_MLP, FT_SPLIT_OUTPUTS, l->intermediate, h,
+				    1 });
 	put_mlp(&to, model,
-		(struct ft_matrix){ FT_OF_EXPERTS, 0, l->expert_intermediate,
+		(struct ft_matrix){ FT_OF_SHARED, FT_SPLIT_OUTPUTS,
+				    l->shared_intermediate, h, 1 });
+	put_mlp(&to, model,
+		(struct ft_matrix){ FT_OF_EXPERTS, FT_SPLIT_OUTPUTS,
+				    l->expert_intermediate,
 				    ft_layer_expert_hidden(model, l), l->experts });
 	put_around(&to, model, l);
 	return to.n;

@@ -20,7 +20,7 @@ struct layer_rule {
 	const struct node *attention; /* but for these layers; or NULL */
 };
 
-enum in_place { ATTENTION, DELTA_RULE, STATE_SPACE };
+enum in_place { ATTENTION, DELTA_RULE, STATE_SPACE, KINDS };
 
 static bool is_local(const struct layer_rule *rule, int64_t i)
 {
@@ -55,7 +55,7 @@ static enum in_place in_place(const struct layer_rule *rule, int64_t i)
 }
 
 /* A gated delta rule in place of attention (Qwen3-Next). */
-static struct ft_layer read_linear(struct reader *r)
+static struct ft_layer read_linear(struct reader *r, const char *groups)
 {
 	struct ft_layer l = {
 		.linear_heads = read_needed(r, "linear_num_value_heads"),
@@ -67,15 +67,15 @@ static struct ft_layer read_linear(struct reader *r)
 
 	if (l.linear_heads % l.linear_key_heads)
 		reader_fail(r, "linear_num_value_heads",
-			    "%lld is not a multiple of the %lld key heads",
-			    (long long)l.linear_heads, (long long)l.linear_key_heads);
+			    "%lld is not a multiple of the %lld %s",
+			    (long long)l.linear_heads, (long long)l.linear_key_heads,
+			    groups);
 	return l;
 }
 
-/* A state space (Mamba-2), whose groups share what keys and queries are elsewhere. */
 struct ft_layer reach_state_space(struct reader *r)
 {
-	struct ft_layer l = read_linear(r);
+	struct ft_layer l = read_linear(r, "groups");
 
 	l.state_chunk = read_needed(r, "mamba_chunk_size");
 	return l;
@@ -134,13 +134,13 @@ void reach_set(struct reader *r, const struct family *family,
 	int64_t chunk = read_int(r, "attention_chunk_size", 0, LAYER_MOST, 0);
 	bool on = read_bool(r, "use_sliding_window", true);
 	struct layer_rule rule = layer_rule(r, family);
-	struct ft_layer linear[] = { [STATE_SPACE] = { 0 } };
-	bool any[] = { [STATE_SPACE] = false };
+	struct ft_layer linear[KINDS] = { { 0 } };
+	bool any[KINDS] = { false };
 
 	for (int64_t i = 0; i < model->n_layers; i++)
 		any[in_place(&rule, i)] = true;
 	if (any[DELTA_RULE])
-		linear[DELTA_RULE] = read_linear(r);
+		linear[DELTA_RULE] = read_linear(r, "key heads");
 	if (any[STATE_SPACE])
 		linear[STATE_SPACE] = reach_state_space(r);
 	for (int64_t i = 0; i < model->n_layers; i++) {

@@ -9,7 +9,8 @@ struct ft_layer;
 struct ft_model;
 struct reader;
 
-/* A state space (Mamba-2) by the keys of a config; mistakes are kept in the reader. */
+/* A state space (Mamba-2) by the keys of a config, whose groups of heads share what keys and queries are elsewhere;
+ * mistakes are kept in the reader. */
 struct ft_layer reach_state_space(struct reader *r);
 
 /* The layer has this delta rule or state space in place of attention. */

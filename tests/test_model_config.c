@@ -140,7 +140,7 @@ static void mistakes_are_told_with_their_place(void **state)
 		{ "model_type: mamba\nhidden_size: 4", 1, 13,
 		  "state spaces of the first kind (Mamba-1) are not simulated" },
 		{ "model_type: mamba2\nhidden_size: 4", 1, 13,
-		  "models without attention are not simulated" },
+		  "models of state spaces alone are not read" },
 		{ "model_type: falcon_h1\nhidden_size: 4", 1, 13,
 		  "its attention beside a state space is not simulated" },
 		{ "name: granite-4.0-h-small\nposition_embedding_type: alibi", 2, 26,
@@ -194,7 +194,7 @@ static void mistakes_are_told_with_their_place(void **state)
 		  "names 2 of the 52 layers" },
 		{ "name: nemotron-h-8b\nnum_hidden_layers: 3\n"
 		  "hybrid_override_pattern: M--",
-		  2, 20,
+		  3, 26,
 		  "layer 3 is an MLP that follows neither attention nor a state space" },
 		{ "name: nemotron-h-8b\nnum_nextn_predict_layers: 1\n"
 		  "mtp_hybrid_override_pattern: '*E'",

@@ -142,6 +142,8 @@ static void so_large_a_model_may_be(void **state)
 		{ "head_dim", LIMIT_HEAD_DIM, "llama3-8b" },
 		{ "intermediate_size", LIMIT_MLP, "llama3-8b" },
 		{ "num_local_experts", LIMIT_EXPERTS, "mixtral-8x7b" },
+		{ "moe_latent_size", LIMIT_HIDDEN, "mixtral-8x7b" },
+		{ "mamba_chunk_size", LIMIT_HEAD_DIM, "bamba-9b" },
 	};
 	struct ft_error err = { 0 };
 

@@ -156,7 +156,6 @@ void qkv_products(struct builder *b, const struct layer_sizes *s,
 		  enum ft_layout layout);
 void latent_up(struct builder *b, const struct layer_sizes *s);
 void latent_back(struct builder *b, const struct layer_sizes *s);
-/* delta.c: a gated delta rule in place of attention */
 /* delta.c: a delta rule or a state space in place of attention */
 void delta_core(struct builder *b, const struct layer_sizes *s, bool backward);
 /* state_space.c: between its convolution and its norm */

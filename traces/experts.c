@@ -357,11 +357,12 @@ static void router(struct builder *b, const struct routed *r, int64_t experts,
 
 /* Tokens into the experts' space, before they are sent, or sums of experts back from it: whole on each rank, in the
  * layer's format. */
-static void latent(struct builder *b, const struct ft_layer *l, bool in, bool backward)
+static void latent(struct builder *b, const struct ft_layer *l, const struct routed *r,
+		   bool in, bool backward)
 {
 	const char *name = in ? "expert_latent_in" : "expert_latent_out";
-	int64_t h = b->model->hidden_size, tokens = routed_of(b, l).tokens;
-	int64_t n = in ? l->expert_latent : h, k = in ? h : l->expert_latent;
+	int64_t h = b->model->hidden_size, tokens = r->tokens;
+	int64_t n = in ? r->h : h, k = in ? h : r->h;
 
 	if (!l->expert_latent)
 		return;
@@ -377,7 +378,7 @@ void experts_send(struct builder *b, const struct ft_layer *l)
 
 	router(b, &r, l->experts, FT_FORWARD);
 	put_memory(b, "top_k", "softmax", 12 * (double)(r.tokens * l->experts), 6);
-	latent(b, l, true, false);
+	latent(b, l, &r, true, false);
 	b->graphed = b->plan->graphs == FT_GRAPHS_FULL;
 	if (!(b->plan->capacity_factor > 0) && !b->graphed &&
 	    !(stays(b) && b->plan->grouped_experts))
@@ -411,7 +412,7 @@ void experts_return(struct builder *b, const struct ft_layer *l)
 	struct routed r = routed_of(b, l);
 
 	by_rank(b, &r, "unpermute", recipe_of(b)->routing->unpermute);
-	latent(b, l, false, false);
+	latent(b, l, &r, false, false);
 	shared_expert(b, l, false);
 }
 
@@ -420,7 +421,7 @@ void experts_send_back(struct builder *b, const struct ft_layer *l)
 	struct routed r = routed_of(b, l);
 
 	shared_expert(b, l, true);
-	latent(b, l, false, true);
+	latent(b, l, &r, false, true);
 	by_rank(b, &r, "unpermute_back", recipe_of(b)->routing->unpermute_back);
 	exchange(b, &r, "ep_combine_back");
 }
@@ -465,7 +466,7 @@ void experts_return_back(struct builder *b, const struct ft_layer *l)
 	by_rank(b, &r, "permute_back", recipe_of(b)->routing->permute_back);
 	ordering(b, &r, "order_back", recipe_of(b)->routing->order_back);
 	b->graphed = b->plan->graphs != FT_GRAPHS_NONE;
-	latent(b, l, true, true);
+	latent(b, l, &r, true, true);
 	router(b, &r, l->experts, FT_DGRAD);
 	router(b, &r, l->experts, FT_WGRAD);
 }

@@ -2,7 +2,7 @@
  * traces/predicted.c - tokens predicted ahead of the next one (MTP, arXiv 2412.19437, 2.2)
  *
  * On the last stage, for each: the last hidden state and the embedding of the token
- * ahead go through a norm each and one projection of both, a layer like the last, and
+ * ahead go through a norm each and one projection of both, a layer like the last (or another of the model), and
  * the shared head with a loss of its own. A last stage that is not the first keeps a
  * copy of the embedding, whose gradients the two then sum.
  */

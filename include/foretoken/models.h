@@ -185,7 +185,7 @@ double ft_layer_norm_parameters(const struct ft_model *model, int64_t i);
  * down-projections and norms whole, at least one key-value head, the rest divided. */
 double ft_layer_rank_parameters(const struct ft_model *model, int64_t i, int64_t tp);
 double ft_model_predicted_parameters(const struct ft_model *model, bool active);
-/* what one predicted token adds: a layer like the last, a projection, three norms */
+/* what one predicted token adds: a layer (predicted_like), a projection, three norms */
 double ft_model_embedding_parameters(const struct ft_model *model, int64_t tp);
 /* input table and learned positions */
 double ft_model_head_parameters(const struct ft_model *model, int64_t tp);
