@@ -205,6 +205,7 @@ void recipe_read(struct reader *r, struct reader *overlap, struct ft_plan *plan)
 	plan->document = read_int(r, "document_length", 0, LIMIT_SEQUENCE, 0);
 	plan->offload_layers = read_int(r, "offload_layers", 0, LIMIT_LAYERS, 0);
 	plan->zero_group = read_int(r, "zero_group", 1, LIMIT_BATCH, 0);
+	plan->sync_last = !read_bool(r, "sync_each_micro_batch", true);
 	plan->overlap_ep = read_bool(overlap, "ep", false);
 	plan->overlap_gather = read_bool(overlap, "param_gather", plan->overlap_dp);
 	read_scaling(r, plan);

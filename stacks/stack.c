@@ -143,14 +143,14 @@ static void read_copies(struct reader *r, struct ft_layout_rules *l)
 static void read_kinds(struct reader *r, struct ft_layout_rules *l)
 {
 	static const char *const fusions[] = { "eager", "compiled", "kernels",
-					       "operations" };
+					       "operations", "modules" };
 	static const char *const tps[] = { "megatron", "dtensor" };
 	static const char *const contexts[] = { "ring", "all_gather", "all_to_all",
 						"gathered_ring" };
 	static const char *const kept[] = { "attention", "ops" };
 	static const char *const again[] = { "whole", "needed" };
 
-	l->fusion = (enum ft_fusion)read_choice(r, "fusion", fusions, 4, 2);
+	l->fusion = (enum ft_fusion)read_choice(r, "fusion", fusions, 5, 2);
 	l->tensor_parallel =
 		(enum ft_tensor_parallel)read_choice(r, "tensor_parallel", tps, 2, 0);
 	l->selective = (enum ft_selective)read_choice(r, "selective", kept, 2, 0);
@@ -179,12 +179,13 @@ static void check_loss(struct reader *r, const struct ft_layout_rules *l)
 			    "goes with fused_loss: false, as it makes an fp32 copy");
 }
 
-/* What a weighted gate costs is known of hand-written kernels alone. */
+/* What a weighted gate costs is known of hand-written kernels, and of one that a compiler makes of it alone. */
 static void check_weighted(struct reader *r, const struct ft_layout_rules *l)
 {
-	if (!r->failed && l->weighted_activation && l->fusion != FT_FUSION_KERNELS)
+	if (!r->failed && l->weighted_activation && l->fusion != FT_FUSION_KERNELS &&
+	    l->fusion != FT_FUSION_MODULES)
 		reader_fail(r, "weighted_activation",
-			    "goes with fusion: kernels; false goes with any");
+			    "goes with fusion: kernels or modules; false goes with any");
 }
 
 static bool read_layout(const struct node *node, struct ft_layout_rules *l,
@@ -204,7 +205,7 @@ static bool read_layout(const struct node *node, struct ft_layout_rules *l,
 	l->autocast = read_bool(&r, "autocast", false);
 	l->dropout = read_bool(&r, "dropout", false);
 	l->gradient_fusion = read_bool(&r, "gradient_fusion", true);
-	l->sync_each_micro_batch = read_bool(&r, "sync_each_micro_batch", true);
+	l->ignored_experts = read_bool(&r, "ignored_experts", false);
 	l->unsharded_pipeline = read_bool(&r, "unsharded_pipeline", false);
 	l->collectives_in_turn = read_bool(&r, "collectives_in_turn", false);
 	l->flat_shards = read_bool(&r, "flat_shards", false);

@@ -87,6 +87,8 @@ static const struct idle_key keys[] = {
 	{ "overlap.param_gather", zero, "under 'sharding: zero1' and zero2", "false" },
 	{ "reshard_after_forward", sharded_units, "under 'sharding: fsdp' and hsdp",
 	  "true" },
+	{ "sync_each_micro_batch", sharded_units, "under 'sharding: fsdp' and hsdp",
+	  "true" },
 	{ "parallel.ep", ROUTED, "1" },
 	{ "parallel.etp", ROUTED, "1" },
 	{ "overlap.ep", ROUTED, "false" },

@@ -64,6 +64,7 @@ TRUTH(sequence_parallel, s->plan->sequence_parallel)
 VALUE(recompute, ft_recompute_name(s->plan->recompute))
 VALUE(gradient_dtype, ft_dtype_name(s->plan->gradient_dtype))
 TRUTH(master_weights, s->plan->master_weights)
+TRUTH(sync_each, !s->plan->sync_last)
 TRUTH(reshard, s->plan->reshard_after_forward)
 TRUTH(overlap_tp, s->plan->overlap_tp)
 TRUTH(overlap_dp, s->plan->overlap_dp)
@@ -233,6 +234,8 @@ static const struct scenario_key keys[] = {
 	  "number format in which gradients are reduced" },
 	{ "training.master_weights", BOTH, master_weights,
 	  "the optimizer keeps fp32 weights" },
+	{ "training.sync_each_micro_batch", KEY_COLUMN, sync_each,
+	  "fsdp reduces gradients in each micro-batch, not in the last alone" },
 	{ "training.reshard_after_forward", BOTH, reshard,
 	  "fsdp frees gathered weights after forward" },
 	{ "training.overlap.tp", BOTH, overlap_tp,

@@ -83,6 +83,9 @@ static const char split_eager[] = LLAMA IB "stack: torch-2.11-eager, " TRAIN(
 static const char alone_eager[] =
 	LLAMA ON("h100-sxm", "1", "none") "hgx-h100}, stack: torch-2.11-eager, " TRAIN(
 		"128", "2") "sharding: fsdp, reshard_after_forward: false}, " COST;
+static const char experts_alone[] =
+	MIXTRAL ON("h100-sxm", "8", "ib-ndr-rail") "hgx-h100}, stack: torch-2.11-eager, " TRAIN(
+		"2048", "32") "sharding: fsdp, parallel: {ep: 8}}, " COST;
 static const char adapters[] = LLAMA IB "stack: nemo-24, " TRAIN(
 	"4096",
 	"16") "lora: {rank: 8, targets: mlp, dropout: true, frozen_precision: bf16}}, " COST;
@@ -187,7 +190,7 @@ static const struct key_part parts[] = {
 	  "stacks",
 	  "torch-2.11-eager",
 	  { fsdp_eager, hsdp_tp_eager, hsdp_by_default, ddp_eager, ddp_tp_eager,
-	    split_eager, alone_eager } },
+	    split_eager, alone_eager, experts_alone } },
 	{ "stack", "stacks", "llm-foundry-2023", { ragged, windowed } },
 	{ "stack",
 	  "stacks",

@@ -134,7 +134,7 @@ static const struct absent of_stack[] = {
 	STACK("autocast", autocast, TRUTH, false),
 	STACK("dropout", dropout, TRUTH, false),
 	STACK("gradient_fusion", gradient_fusion, TRUTH, true),
-	STACK("sync_each_micro_batch", sync_each_micro_batch, TRUTH, true),
+	STACK("ignored_experts", ignored_experts, TRUTH, false),
 	STACK("unsharded_pipeline", unsharded_pipeline, TRUTH, false),
 	STACK("whole_gradients", whole_gradients, TRUTH, false),
 	STACK("all_reduced_gradients", all_reduced_gradients, TRUTH, false),

@@ -26,6 +26,7 @@ static const struct {
 	{ "overlap", "{param_gather: true}", DENSE, "sharding: zero1",
 	  "{param_gather: false}" },
 	{ "reshard_after_forward", "false", DENSE, "sharding: fsdp", "true" },
+	{ "sync_each_micro_batch", "false", DENSE, "sharding: fsdp", "true" },
 	{ "recompute_layers", "4", DENSE, "recompute: full", "0" },
 	{ "recompute_modules", "mlp", DENSE, "recompute: selective", NULL },
 	{ "parallel", "{ep: 2}", ROUTED, "sharding: zero1", "{ep: 1}" },

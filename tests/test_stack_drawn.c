@@ -36,7 +36,7 @@ static const struct {
 	TRUTH(autocast),
 	TRUTH(dropout),
 	TRUTH(gradient_fusion),
-	TRUTH(sync_each_micro_batch),
+	TRUTH(ignored_experts),
 	TRUTH(unsharded_pipeline),
 	TRUTH(collectives_in_turn),
 	TRUTH(whole_gradients),

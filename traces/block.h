@@ -53,6 +53,7 @@ struct routing {
 struct recipe {
 	struct coefficients norm, rope, shuffle, add_norm, add;
 	struct coefficients gated, plain; /* activation */
+	struct coefficients routed, routed_back; /* of experts, if not as an MLP's */
 	struct coefficients norm_back, rope_back, add_back;
 	struct coefficients gated_back, plain_back,
 		weighted_back;		/* the last: of a gate and weights */

@@ -28,7 +28,7 @@ static unsigned variant_of(struct stage *st, const struct ft_slot *slot)
 		v |= V_FIRST;
 	if (slot->kind != FT_SLOT_FORWARD && !reduces_last(b) &&
 	    (last || p->sharding == FT_ZERO2 ||
-	     (is_fsdp(p) && b->rules->sync_each_micro_batch)))
+	     (is_fsdp(p) && !p->sync_last)))
 		v |= V_SYNC;
 	if (ragged)
 		v |= V_RAGGED;

@@ -97,6 +97,10 @@ static const struct routing mapped_routing = {
 	.clamp = { 14, 3, .strided = { 8.9, 2 } }, \
 	.clamp_back = { 43, 7, .strided = { 31.8, 7 } }
 
+/* Measured: measurements/traces/h100-transformers-deepseek-v3. */
+#define LATENT { .strided = { 13.3, 4 } }
+#define LATENT_BACK { .strided = { 38.4, 11 } }
+
 static const struct recipe recipes[] = {
 	[FT_FUSION_EAGER] = {
 		.norm = { 4, 0, 0, 1, 12 },
@@ -164,16 +168,46 @@ static const struct recipe recipes[] = {
 		.gated_back = { 0, 20, 0, 4 },
 		.plain_back = { 0, 6, 0, 1 },
 		CLAMP_BY_OPERATIONS,
-		.latent = { .strided = { 13.3, 4 } }, /* measured: -deepseek-v3 */
-		.latent_back = { .strided = { 38.4, 11 } },
+		.latent = LATENT,
+		.latent_back = LATENT_BACK,
 		.routing = &operations_routing,
+	},
+	/* as NeMo AutoModel's models: norms and rotary positions are Transformer Engine's, sums of residuals and gates
+	 * of MLPs plain, those of experts compiled with the router's weights, latent attention's parts joined by operations. Source: its
+	 * nemo_automodel/components/moe/layers.py and experts.py (read 2026-11-28) */
+	[FT_FUSION_MODULES] = {
+		.norm = { 4, 0, 0, 1 },
+		.rope = { 0, 0, 4, 2 },
+		.add_norm = { 10, 0, 0, 2 },
+		.add = { 6, 0, 0, 1 },
+		.gated = { 0, 10, 0, 2 },
+		.plain = { 0, 4, 0, 1 },
+		.routed = { 0, 6, 0, 1 },
+		.norm_back = { 8, 0, 0, 2 },
+		.rope_back = { 0, 0, 4, 2 },
+		.add_back = { 6, 0, 0, 1 },
+		.gated_back = { 0, 20, 0, 4 },
+		.plain_back = { 0, 6, 0, 1 },
+		.routed_back = { 0, 10, 0, 1 },
+		.weighted_back = { 0, 18, 0, 2 },
+		.clamp_back = { 7, 0 },
+		.latent = LATENT,
+		.latent_back = LATENT_BACK,
+		.routing = &mapped_routing,
 	},
 };
 
 bool by_operation(const struct builder *b)
 {
 	return b->rules->fusion == FT_FUSION_EAGER ||
-	       b->rules->fusion == FT_FUSION_OPERATIONS;
+	       b->rules->fusion == FT_FUSION_OPERATIONS ||
+	       b->rules->fusion == FT_FUSION_MODULES;
+}
+
+bool has_compiled_gates(const struct builder *b)
+{
+	return b->rules->fusion == FT_FUSION_COMPILED ||
+	       b->rules->fusion == FT_FUSION_MODULES;
 }
 
 bool norms_in_operations(const struct builder *b)
@@ -247,7 +281,9 @@ const struct recipe *norm_recipe(const struct builder *b)
 
 const struct recipe *rope_recipe(const struct builder *b)
 {
-	bool plain = b->model->scaled_rope && b->rules->fusion == FT_FUSION_KERNELS;
+	bool plain = b->model->scaled_rope &&
+		     (b->rules->fusion == FT_FUSION_KERNELS ||
+		      b->rules->fusion == FT_FUSION_MODULES);
 
 	return plain ? &recipes[FT_FUSION_EAGER] : recipe_of(b);
 }

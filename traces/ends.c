@@ -103,6 +103,8 @@ static struct loss loss_of(const struct builder *b)
 		return (struct loss){ 36, 10, 6, 6, 5, "copy" };
 	if (splits_by_dtensor(b))
 		return (struct loss){ 36, 34, 9, 6, 6, "copy" };
+	if (b->rules->fused_loss && b->rules->fusion == FT_FUSION_MODULES)
+		return (struct loss){ 4, 8, 0, 0, 3, "cross_entropy" };
 	if (b->rules->fused_loss)
 		return (struct loss){ 2, 4, 0, 0, 2, "cross_entropy" };
 	if (b->rules->fusion != FT_FUSION_KERNELS)

@@ -226,9 +226,10 @@ static struct coefficients activation_of(const struct builder *b,
 {
 	const struct recipe *c = recipe_of(b);
 
-	if (backward && r->gated && b->rules->weighted_activation &&
-	    b->rules->fusion == FT_FUSION_KERNELS)
+	if (backward && r->gated && b->rules->weighted_activation)
 		return c->weighted_back;
+	if (r->gated && c->routed.launches)
+		return backward ? c->routed_back : c->routed;
 	if (r->gated)
 		return backward ? c->gated_back : c->gated;
 	return backward ? c->plain_back : c->plain;
@@ -307,6 +308,25 @@ static void gathered_bias(struct builder *b, const char *name, double numbers,
 		put_memory(b, name, "default", 4 * numbers, 2);
 }
 
+/* NeMo AutoModel's of the first product: added for each expert in turn, then all joined; backward summed for each. The
+ * second's are weighted as Megatron Core's are (_apply_bias in its moe/layers.py, read 2026-11-28). */
+static void plain_bias(struct builder *b, const char *name, const struct routed *r,
+		       bool backward)
+{
+	double outputs = (double)(r->copies * (r->gated ? 2 : 1) * r->width);
+
+	if (backward)
+		put_memory(b, name, "default", 2 * outputs, (int)r->local);
+	else
+		put_memory(b, name, "add", 8 * outputs, (int)r->local + 1);
+}
+
+static bool is_weighted_by_expert(const struct builder *b)
+{
+	return b->rules->fusion == FT_FUSION_MODULES ||
+	       (b->rules->fusion == FT_FUSION_KERNELS && !b->plan->fused_experts);
+}
+
 /* Biases of the experts' products. Fused experts add both, and sum the first's gradients; for the second's, which are
  * weighted, the output's gradients are read once more (sources at outer_cast). */
 static void expert_biases(struct builder *b, const struct routed *r, bool backward)
@@ -317,11 +337,13 @@ static void expert_biases(struct builder *b, const struct routed *r, bool backwa
 
 	if (!b->model->mlp_bias)
 		return;
-	if (b->rules->fusion != FT_FUSION_KERNELS)
-		gathered_bias(b, name, copies * outputs, backward);
-	else if (!b->plan->fused_experts)
+	if (b->rules->fusion == FT_FUSION_MODULES)
+		plain_bias(b, name, r, backward);
+	if (is_weighted_by_expert(b))
 		put_moved(b, name, "add", weighted_bias(w, (int)r->local, backward),
 			  copies * (double)r->h);
+	else if (b->rules->fusion != FT_FUSION_KERNELS)
+		gathered_bias(b, name, copies * outputs, backward);
 	else if (backward)
 		put_memory(b, name, "default", 2 * copies * (double)r->h, 1);
 }

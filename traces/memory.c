@@ -100,7 +100,7 @@ void base_bytes(const struct builder *b, struct held stage, struct held ends,
 			stage.frozen_experts / (double)ft_plan_expert_shard(p);
 		bytes[FT_MEMORY_OPTIMIZER] = (p->master_weights ? 4 : 2) * moments;
 		if (keeps_units(b))
-			bytes[FT_MEMORY_WEIGHTS] += whole_bytes(stage);
+			bytes[FT_MEMORY_WEIGHTS] += whole_bytes(of_fsdp(b, stage));
 		return; /* gradients come and go with the units */
 	}
 	if (!gradients_come(b))
@@ -133,18 +133,22 @@ static void take(struct builder *b, enum ft_memory category, double net, double 
 /* What a unit is copied out of, or the next one is gathered into. */
 static double copied_bytes(const struct builder *b, struct held unit)
 {
+	unit = of_fsdp(b, unit);
 	return b->rules->fsdp_copy_out_bytes > 0 ? 2 * (unit.dense + unit.experts) : 0;
 }
 
 /* Whole weights of one unit while it runs: gathered, and copied out. */
 static double unit_bytes(const struct builder *b, struct held unit)
 {
-	return is_fsdp(b->plan) ? copied_bytes(b, unit) + whole_bytes(unit) : 0;
+	return is_fsdp(b->plan) ?
+		       copied_bytes(b, unit) + whole_bytes(of_fsdp(b, unit)) :
+		       0;
 }
 
 void unit_comes(struct builder *b, struct held unit, bool gathered)
 {
-	double whole = b->plan->reshard_after_forward ? 0 : whole_bytes(unit);
+	double whole = b->plan->reshard_after_forward ? 0 :
+							whole_bytes(of_fsdp(b, unit));
 
 	if (gathered)
 		take(b, FT_MEMORY_OTHER, 0, unit_bytes(b, unit) - whole);
@@ -155,7 +159,7 @@ void unit_comes(struct builder *b, struct held unit, bool gathered)
 void unit_goes(struct builder *b, struct held unit)
 {
 	if (!b->plan->reshard_after_forward && !keeps_units(b))
-		take(b, FT_MEMORY_WEIGHTS, -whole_bytes(unit), 0);
+		take(b, FT_MEMORY_WEIGHTS, -whole_bytes(of_fsdp(b, unit)), 0);
 }
 
 /* A split backward: what weights' gradients need stays until they are computed. */
@@ -263,7 +267,7 @@ static bool adds_up(const struct builder *b)
 	const struct ft_plan *p = b->plan;
 
 	return p->micro_batches > 1 && !b->rules->gradient_fusion && !p->lora.rank &&
-	       (!is_fsdp(p) || keeps_units(b));
+	       (!is_fsdp(p) || sums_whole(b));
 }
 
 /* While the head's gradient is computed: that of the logits, in 16 bit; and the one to be added. */
@@ -284,6 +288,7 @@ void root_waits(struct builder *b, struct held root, bool head)
 /* Packed gradients are held until those of the next unit are packed. */
 void packed_waits(struct builder *b, struct held unit)
 {
+	unit = of_fsdp(b, unit);
 	if (b->rules->fsdp_copy_grad_bytes > 0)
 		take(b, FT_MEMORY_OTHER, 0,
 		     gradient_width(b) * (unit.dense + unit.experts));
@@ -296,7 +301,7 @@ void packing_bytes(struct builder *b, int64_t layer, bool lowest, struct held ro
 		   bool head)
 {
 	const double *peak = b->seg->peak_bytes;
-	struct held unit = b->unit[layer];
+	struct held unit = of_fsdp(b, b->unit[layer]);
 	double fullest = peak[FT_MEMORY_ACTIVATIONS] + peak[FT_MEMORY_GRADIENTS] +
 			 peak[FT_MEMORY_OTHER];
 	double bytes = (2 + gradient_width(b)) * (unit.dense + unit.experts) +
@@ -318,7 +323,8 @@ static double root_table_bytes(const struct builder *b, struct held root, bool h
 			       bool packed)
 {
 	double rows = (double)ft_model_embedding_parameters(b->model, b->plan->tp);
-	struct held lowest = packed ? layer_held(b, 0) : (struct held){ 0 };
+	struct held lowest = packed ? of_fsdp(b, layer_held(b, 0)) :
+				      (struct held){ 0 };
 	double bytes = 2 * rows / (double)b->plan->tp +
 		       (head ? 2 * head_weights(b) : 0) +
 		       gradient_width(b) * (lowest.dense + lowest.experts);
@@ -444,6 +450,7 @@ void reduced_bytes(struct builder *b, struct held unit)
 {
 	double *peak = &b->seg->peak_bytes[FT_MEMORY_OTHER];
 
+	unit = of_fsdp(b, unit);
 	*peak = fmax(*peak, gradient_width(b) * (unit.dense + unit.experts));
 }
 

@@ -52,7 +52,9 @@ static double clamp_kept(const struct builder *b)
 {
 	if (!b->model->clamped || b->plan->fused_experts)
 		return 0;
-	return by_operation(b) ? 6 : b->rules->fusion == FT_FUSION_KERNELS ? 4 : 0;
+	if (has_compiled_gates(b))
+		return 0;
+	return by_operation(b) ? 6 : 4;
 }
 
 /* Bytes per feature of an MLP's width: what its activation and its second product need. */
@@ -65,7 +67,7 @@ static double width_kept(const struct builder *b, const struct ft_layer *l,
 	double first = gated ? (by_operation(b) ? 6 : 4) : 2 + gelu_kept(b);
 	double second = second_kept(b, l, set);
 
-	if (l->experts && !by_operation(b))
+	if (l->experts && (has_compiled_gates(b) || !by_operation(b)))
 		first = 4;
 	if (l->experts && !(set & FT_MODULE_ACTIVATION))
 		first += clamp_kept(b);
@@ -156,7 +158,8 @@ static double frozen_inputs(const struct builder *b, const struct layer_sizes *s
  * behind it does not share with that: PyTorch's in another order, a narrow one. */
 static double output_kept(const struct builder *b)
 {
-	bool kernels = b->rules->fusion == FT_FUSION_KERNELS;
+	bool kernels = b->rules->fusion == FT_FUSION_KERNELS ||
+		       b->rules->fusion == FT_FUSION_MODULES;
 	bool reordered = b->model->activation == FT_SWIGLU && !kernels;
 
 	if (keeps_narrow(b))

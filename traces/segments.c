@@ -182,7 +182,7 @@ static void forward_unit(struct builder *b, struct held unit, unsigned variant)
 static bool waits_for_reductions(const struct builder *b, unsigned variant)
 {
 	return is_fsdp(b->plan) && b->plan->pp == 1 && !(variant & V_FIRST) &&
-	       b->rules->sync_each_micro_batch && b->rules->fsdp_copy_in_bytes > 0;
+	       !b->plan->sync_last && b->rules->fsdp_copy_in_bytes > 0;
 }
 
 /* Of n tensors, n (n - 1) / 2 lie below another. Source: autograd's engine counts what each node
@@ -273,13 +273,13 @@ void segment_head(struct stage *st, unsigned variant, bool received)
 	segment_done(st);
 }
 
-/* A unit's gradients stay from its first backward on (fsdp, if not reduced last: its shard's). */
+/* A unit's gradients stay from its first backward on (fsdp, if not summed up whole: its shard's). */
 static void keep_gradients(struct stage *st, struct held unit, bool first)
 {
 	struct builder *b = st->b;
 	const struct ft_plan *p = b->plan;
 
-	bool sharded = is_fsdp(p) && !reduces_last(b);
+	bool sharded = is_fsdp(p) && !sums_whole(b);
 	bool parts = sharded || p->sharding == FT_ZERO2;
 	double n = parts ? held_share(st->b, unit) : unit.dense + unit.experts;
 
@@ -377,7 +377,7 @@ static void behind_backward(struct stage *st, struct layer_call k)
 	keep_gradients(st, scan_laid(b, unit, k.variant & V_TOP), k.variant & V_FIRST);
 	if (k.variant & V_SYNC && is_fsdp(b->plan))
 		reduce_unit(b, unit, k.variant & V_FIRST);
-	else if (reduces_last(b)) /* hooks sum up what comes */
+	else if (sums_whole(b)) /* hooks sum up what comes */
 		host(b, FT_HOST_SHARD_BACKWARD, 1);
 	if (k.variant & V_SYNC && b->plan->sharding == FT_DDP && b->plan->pp == 1)
 		host(b, FT_HOST_GRADIENT_HOOK, (double)layer_tensors(b, k.layer));

@@ -34,7 +34,7 @@ bool is_fsdp(const struct ft_plan *plan)
 
 bool keeps_units(const struct builder *b)
 {
-	return reduces_last(b) && !b->plan->reshard_after_forward;
+	return sums_whole(b) && !b->plan->reshard_after_forward;
 }
 
 bool reduces_last(const struct builder *b)
@@ -47,6 +47,20 @@ bool gathers_ahead(const struct builder *b)
 	return b->rules->gather_under_forward && b->plan->overlap_gather &&
 	       (b->plan->sharding == FT_ZERO2 ||
 		(b->plan->sharding == FT_ZERO1 && !b->rules->broadcast_parts));
+}
+
+bool sums_whole(const struct builder *b)
+{
+	bool once = b->plan->sync_last && b->plan->micro_batches > 1;
+
+	return is_fsdp(b->plan) && (once || reduces_last(b));
+}
+
+struct held of_fsdp(const struct builder *b, struct held unit)
+{
+	if (is_fsdp(b->plan) && b->rules->ignored_experts && b->plan->edp == 1)
+		unit.experts = unit.frozen_experts = 0;
+	return unit;
 }
 
 double gradient_width(const struct builder *b)
@@ -99,6 +113,7 @@ void gather_unit(struct builder *b, struct held unit, enum ft_event behind)
 	int ready = (int)behind;
 	struct ft_op *gather;
 
+	unit = of_fsdp(b, unit);
 	host(b, FT_HOST_SHARD_FORWARD, 0.5);
 	if (!has_peers(b, unit))
 		return;
@@ -125,6 +140,7 @@ void unshard_unit(struct builder *b, struct held unit)
 	int launches =
 		has_peers(b, unit) ? 1 : (int)(unit.tensors + unit.frozen_tensors);
 
+	unit = of_fsdp(b, unit);
 	b->of_shards = true;
 	host(b, FT_HOST_SHARD_FORWARD, 0.5);
 	if (has_peers(b, unit))
@@ -192,7 +208,7 @@ static void flatten_gradients(struct builder *b, struct held unit)
 static void pack_gradients(struct builder *b, struct held unit)
 {
 	double width = gradient_width(b), n = unit.dense + unit.experts;
-	bool sums = reduces_last(b); /* in the format that they are reduced in */
+	bool sums = sums_whole(b); /* in the format that they are reduced in */
 
 	list_blocks(b, unit);
 	need(b, FT_STREAM_REDUCE); /* one reduction in flight */
@@ -208,6 +224,7 @@ void reduce_unit(struct builder *b, struct held unit, bool first)
 	double width = gradient_width(b), shard = (double)b->plan->shard;
 	double expert_shard = (double)ft_plan_expert_shard(b->plan);
 
+	unit = of_fsdp(b, unit);
 	host(b, FT_HOST_SHARD_BACKWARD, 1);
 	if (b->rules->flat_shards)
 		flatten_gradients(b, unit);
@@ -224,7 +241,7 @@ void reduce_unit(struct builder *b, struct held unit, bool first)
 			       FT_ALL_REDUCE, FT_GROUP_EXPERT_REPLICA,
 			       width * unit.experts / expert_shard);
 	}
-	if (!first)
+	if (!first && !sums_whole(b))
 		add_reduced(b, unit);
 }
 
@@ -329,10 +346,14 @@ static void accumulate_in_two_sets(struct builder *b, double n)
 
 void accumulate_gradients(struct builder *b, struct held unit, bool first)
 {
-	double width = gradient_width(b), n = unit.dense + unit.experts;
+	struct held reduced = of_fsdp(b, unit);
+	double width = gradient_width(b), n = reduced.dense + reduced.experts;
 
+	if (!first && !b->rules->gradient_fusion) /* the others', in 16 bit */
+		put_memory(b, "accumulate", "add", 6 * (unit.experts - reduced.experts),
+			   2);
 	first |= b->plan->sharding == FT_ZERO2; /* those of before are shards */
-	if (b->rules->gradient_fusion || (is_fsdp(b->plan) && !reduces_last(b)))
+	if (b->rules->gradient_fusion || (is_fsdp(b->plan) && !sums_whole(b)))
 		return;
 	if (has_two_gradients(b)) {
 		accumulate_in_two_sets(b, n);

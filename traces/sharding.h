@@ -7,7 +7,11 @@
 bool is_fsdp(const struct ft_plan *plan);
 bool keeps_units(const struct builder *b);   /* whole to the end of the step */
 bool reduces_last(const struct builder *b);  /* fsdp: once, behind the last backward */
+/* fsdp: gradients of micro-batches are added up whole; weights that are not resharded then stay, too */
+bool sums_whole(const struct builder *b);
 bool gathers_ahead(const struct builder *b); /* zero1, under the next forward */
+/* Of a unit, what fsdp gathers and reduces. */
+struct held of_fsdp(const struct builder *b, struct held unit);
 double gradient_width(const struct builder *b);	 /* bytes */
 bool has_two_gradients(const struct builder *b); /* in 16 bit, and to be reduced */
 bool has_peers(const struct builder *b,

@@ -323,6 +323,7 @@ struct ft_plan {
 	bool overlap_ep; /* exchanges of one micro-batch beside another's computation */
 	bool overlap_gather; /* weights gathered beside the next forward */
 	bool sequence_parallel, master_weights;
+	bool sync_last; /* fsdp: gradients are reduced in the last micro-batch alone */
 	bool reshard_after_forward, reshard_stated; /* stated: else pp decides */
 	bool overlap_tp, overlap_dp, overlap_pp;
 	struct ft_lora lora;

@@ -66,13 +66,15 @@ enum ft_host {
 const char *ft_host_name(enum ft_host activity);
 
 /* How element-wise work is fused: a kernel an operation, norms a kernel each; by a compiler; by
- * hand-written kernels as Megatron and Transformer Engine have them; or, in operations, as eager
- * but for RMS norms, which are written in single operations in fp32 and run so. */
+ * hand-written kernels as Megatron and Transformer Engine have them; in operations, as eager
+ * but for RMS norms, which are written in single operations in fp32 and run so; or, in modules, by
+ * Transformer Engine's norms and rotary positions and compiled gates of experts, all else as eager. */
 enum ft_fusion {
 	FT_FUSION_EAGER,
 	FT_FUSION_COMPILED,
 	FT_FUSION_KERNELS,
-	FT_FUSION_OPERATIONS
+	FT_FUSION_OPERATIONS,
+	FT_FUSION_MODULES
 };
 
 /* How tensor-parallel collectives overlap the products around them. */
@@ -119,7 +121,7 @@ struct ft_layout_rules {
 	bool autocast;		 /* fp32 weights, cast to 16 bit each forward */
 	bool dropout;		 /* masks are drawn and kept */
 	bool gradient_fusion;	 /* wgrad adds into the fp32 gradient itself */
-	bool sync_each_micro_batch; /* fsdp: gradients reduced after each one */
+	bool ignored_experts; /* fsdp: experts that no other rank has are not its */
 	bool unsharded_pipeline; /* fsdp in a pipeline: once in a step, in whole tensors */
 	bool collectives_in_turn; /* fsdp: gathers and reductions, one at a time */
 	bool flat_shards; /* fsdp: a unit's weights are one tensor, and so are its gradients */
