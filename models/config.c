@@ -224,6 +224,7 @@ static void read_block(struct reader *r, const struct family *family,
 	model->shared_gate = family->shared_gate;
 	model->sinks = family->sinks;
 	model->clamped = family->clamped;
+	model->halves = family->halves;
 	model->scaled_rope = family->scaled_rope;
 	model->joined_qkv = family->joined_qkv;
 	model->joined_gate_up = family->joined_gate_up;

@@ -72,6 +72,14 @@ struct ft_lora_shape ft_lora_shape(const struct ft_model *model, int64_t layer,
 	}
 }
 
+bool ft_lora_laid(const struct ft_model *model, const struct ft_lora *lora,
+		  int64_t layer, enum ft_lora_target target)
+{
+	struct ft_lora_shape s = ft_lora_shape(model, layer, target);
+
+	return ft_lora_has(lora, target) && s.in > 0 && s.out > 0;
+}
+
 double ft_layer_lora_parameters(const struct ft_model *model,
 				const struct ft_lora *lora, int64_t i)
 {
@@ -81,7 +89,7 @@ double ft_layer_lora_parameters(const struct ft_model *model,
 		struct ft_lora_shape s =
 			ft_lora_shape(model, i, (enum ft_lora_target)t);
 
-		if (ft_lora_has(lora, (enum ft_lora_target)t))
+		if (ft_lora_laid(model, lora, i, (enum ft_lora_target)t))
 			sum += (double)(lora->rank * (s.in + s.out));
 	}
 	return sum;

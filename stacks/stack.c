@@ -184,8 +184,9 @@ static void check_weighted(struct reader *r, const struct ft_layout_rules *l)
 {
 	if (!r->failed && l->weighted_activation && l->fusion != FT_FUSION_KERNELS &&
 	    l->fusion != FT_FUSION_MODULES)
-		reader_fail(r, "weighted_activation",
-			    "goes with fusion: kernels or modules; false goes with any");
+		reader_fail(
+			r, "weighted_activation",
+			"goes with fusion: kernels or modules; false goes with any");
 }
 
 static bool read_layout(const struct node *node, struct ft_layout_rules *l,

@@ -64,7 +64,6 @@ TRUTH(sequence_parallel, s->plan->sequence_parallel)
 VALUE(recompute, ft_recompute_name(s->plan->recompute))
 VALUE(gradient_dtype, ft_dtype_name(s->plan->gradient_dtype))
 TRUTH(master_weights, s->plan->master_weights)
-TRUTH(sync_each, !s->plan->sync_last)
 TRUTH(reshard, s->plan->reshard_after_forward)
 TRUTH(overlap_tp, s->plan->overlap_tp)
 TRUTH(overlap_dp, s->plan->overlap_dp)
@@ -106,6 +105,7 @@ static const char *rent(struct arena *mem, const struct ft_scenario *s)
 	return usd > 0 ? exact(mem, usd, " USD/h") : NULL;
 }
 
+TRUTH(sync_each, !s->plan->sync_last)
 VALUE(optics, s->cluster->fabric->optics)
 VALUE(site, s->cluster->parts->site)
 VALUE(pue, exact(mem, ft_cost_pue(&s->terms, s->prices), ""))

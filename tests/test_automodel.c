@@ -62,8 +62,7 @@ static void gradients_are_reduced_in_the_last_micro_batch(void **state)
 		near_frac(sum_of(p.graph, "fsdp_gather").bytes,
 			  2 * all * (stay ? 1 : 2 * MICRO_BATCHES), 1e-9);
 		near_frac(held(p.graph, FT_MEMORY_GRADIENTS), 4 * all, 1e-3);
-		near_frac(held(p.graph, FT_MEMORY_WEIGHTS), (2 + 2 * stay) * all,
-			  1e-9);
+		near_frac(held(p.graph, FT_MEMORY_WEIGHTS), (2 + 2 * stay) * all, 1e-9);
 		drop(&p);
 	}
 }
@@ -172,8 +171,8 @@ static void clamped_gates_are_compiled(void **state)
 	      "megatron-core", 8);
 	assert_true(sum_of(p.graph, "expert_clamp").n == 0);
 	assert_true(sum_of(q.graph, "expert_clamp").n > 0);
-	near_frac(sum_of(p.graph, "expert_clamp_back").bytes,
-		  calls * 7 * rows * 2880, 1e-12);
+	near_frac(sum_of(p.graph, "expert_clamp_back").bytes, calls * 7 * rows * 2880,
+		  1e-12);
 	near_frac(sum_of(p.graph, "expert_bias").bytes -
 			  sum_of(q.graph, "expert_bias").bytes,
 		  calls * 8 * rows * width, 1e-9);

@@ -73,11 +73,12 @@ static double kept_with(int heads)
 	return kept;
 }
 
-/* Its q and its k in 16 bit, of 128 features a head. */
+/* Its q and its k in 16 bit, of 128 features a head, in front of the convolution and of the norm to length one; repeated for the
+ * heads of values they are as many with any number. */
 static void a_delta_rule_keeps_its_queries(void **state)
 {
 	(void)state;
-	near_frac(kept_with(32) - kept_with(16), 4096 * (2 + 2) * 16 * 128., 1e-9);
+	near_frac(kept_with(32) - kept_with(16), 4096 * 2 * (2 + 2) * 16 * 128., 1e-9);
 }
 
 static void a_delta_rule_takes_the_place_of_attention(void **state)

@@ -76,7 +76,7 @@ static void norms_of_latents_are_of_both(void **state)
 }
 
 /* Of q, k and v, of the output, of the MLP's first and second product: each reads its output's
- * gradient. */
+ * gradient; of those that are summed over ranks the slice of its tokens. */
 static void biases_read_each_gradient_once(void **state)
 {
 	(void)state;
@@ -86,7 +86,9 @@ static void biases_read_each_gradient_once(void **state)
 
 		step(&p, "gpt3-175b", "megatron-core", tp, 1, "");
 		expect(&p, "bias_gradient", LAYERS,
-		       2 * tokens_of(&p) * (3 * h / tp + h + h + 4 * h / tp), 4);
+		       2 * (tokens_of(&p) * (3 * h / tp + 4 * h / tp) +
+			    slice_of(&p) * (h + h)),
+		       4);
 		drop(&p);
 		step(&p, "llama3-8b", "megatron-core", tp, 1, "");
 		expect(&p, "bias_gradient", 0, 0, 0);
@@ -245,8 +247,22 @@ static void linear_attention_touches_its_channels(void **state)
 		t = tokens_of(&p);
 		expect(&p, "delta_conv", LAYERS, 4 * t * channels, 1);
 		expect(&p, "delta_conv_back", LAYERS, 8 * t * channels, 2);
-		expect(&p, "delta_norm", LAYERS, 6 * t * out, 1);
-		expect(&p, "delta_norm_back", LAYERS, 10 * t * out, 2);
+		/* a norm, and its output and a gate read, one written; their gradients */
+		expect(&p, "delta_norm", LAYERS, (4 + 6) * t * out, 2);
+		expect(&p, "delta_norm_back", LAYERS, (8 + 10) * t * out, 3);
+		/* channels turned and turned back, each as three copies; the gate; backward q, k and v joined, too */
+		expect_on(&p, "delta_order", true, LAYERS, 2 * 12 * t * channels, 4);
+		expect_on(&p, "delta_order", false, LAYERS, 4 * t * out, 1);
+		expect_on(&p, "delta_order_back", true, LAYERS, 2 * 12 * t * channels,
+			  2);
+		expect_on(&p, "delta_order_back", false, LAYERS,
+			  4 * t * (channels + out), 2);
+		/* q and k to length one, and for two heads of values each */
+		expect(&p, "delta_length", LAYERS, 4 * t * (channels - out), 2);
+		expect(&p, "delta_length_back", LAYERS, 6 * t * (channels - out), 2);
+		expect(&p, "delta_repeat", LAYERS, (2 + 4) * t * (channels - out), 2);
+		expect(&p, "delta_repeat_back", LAYERS, (4 + 2) * t * (channels - out),
+		       2);
 		expect(&p, "output_gate", 0, 0, 0);
 		expect(&p, "shared_gate", 2 * LAYERS, 16 * slice_of(&p) * 2048 / 2,
 		       7 / 2.0);

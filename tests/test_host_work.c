@@ -98,16 +98,17 @@ static void each_reduction_lists_anew(void **state)
 {
 	static const char *const plan =
 		PLAN("24") "sharding: fsdp, gradient_dtype: fp32}";
-	static const char *const late = PLAN("24") "sharding: fsdp, gradient_dtype: "
-						   "fp32, sync_each_micro_batch: false}";
+	static const char *const late =
+		PLAN("24") "sharding: fsdp, gradient_dtype: "
+			   "fp32, sync_each_micro_batch: false}";
 	const double blocks =
 		2 * ceil(4 * layer / 8 / 2048) + ceil(4 * root / 8 / 2048);
 
 	(void)state;
 	near_frac(counted(LLAMA, plan, "torch-2.11-eager", 8, FT_HOST_TABLE),
 		  3 * blocks, 1e-12);
-	near_frac(counted(LLAMA, late, "torch-2.11-eager", 8, FT_HOST_TABLE),
-		  blocks, 1e-12);
+	near_frac(counted(LLAMA, late, "torch-2.11-eager", 8, FT_HOST_TABLE), blocks,
+		  1e-12);
 }
 
 /* Nine tensors a layer, embedding, head and norm; DTensors under FSDP alone. */

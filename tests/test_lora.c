@@ -52,6 +52,27 @@ static void each_target_has_its_own_shape(void **state)
 	}
 }
 
+/* Of a hybrid's three blocks one has a dense MLP, of 512 x 1024 without a gate: none else has adapters on it, nor their tensors. */
+static void blocks_without_an_mlp_have_no_adapters_on_it(void **state)
+{
+	struct parts p;
+
+	(void)state;
+	build(&p,
+	      "{model_type: nemotron_h, hidden_size: 512, num_hidden_layers: 4, "
+	      "hybrid_override_pattern: 'M*-M', num_attention_heads: 8, "
+	      "num_key_value_heads: 2, head_dim: 64, mamba_num_heads: 16, "
+	      "mamba_head_dim: 32, ssm_state_size: 64, n_groups: 4, conv_kernel: 4, "
+	      "chunk_size: 128, vocab_size: 512, intermediate_size: 1024, "
+	      "mlp_hidden_act: relu2}",
+	      PLAN("lora: {rank: 8, targets: mlp}"), "torch-2.11-compile", 8);
+	assert_int_equal(p.model->n_layers, 3);
+	near_frac(ft_model_lora_parameters(p.model, &p.plan->lora),
+		  8 * 2 * (512 + 1024.), 1e-12);
+	near_frac(host_times(p.graph, FT_HOST_OPTIMIZER_TENSOR), 4, 1e-12);
+	drop(&p);
+}
+
 /* Under DDP a hook a tensor that has gradients: two matrices for each adapter of each layer. */
 static void hooks_are_of_the_adapters_alone(void **state)
 {
@@ -365,6 +386,7 @@ int main(void)
 		cmocka_unit_test(adapters_have_the_parameters_that_mlperf_logs),
 		cmocka_unit_test(hooks_are_of_the_adapters_alone),
 		cmocka_unit_test(each_target_has_its_own_shape),
+		cmocka_unit_test(blocks_without_an_mlp_have_no_adapters_on_it),
 		cmocka_unit_test(frozen_products_run_twice_and_adapters_three_times),
 		cmocka_unit_test(flops_are_those_that_nvidia_states_by_its_own_rule),
 		cmocka_unit_test(only_adapters_have_gradients_and_optimizer_state),

@@ -361,6 +361,36 @@ static void flat_tensors_are_no_matrices(void **state)
 	drop(&p);
 }
 
+/* A token predicted ahead has a layer's matrices, and a projection of both hidden states and embeddings. They are the
+ * last stage's. What Adam updates is embedding, head and norms then as before. */
+static void predicted_tokens_are_updated_too(void **state)
+{
+	static const char *const plans[] = { PLAN("sharding: ddp"),
+					     PLAN("sharding: ddp, parallel: {pp: 2}") };
+	static const double projection[2] = { H, 2 * H };
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		struct parts p, q;
+
+		build(&p, LLAMA, plans[i], "megatron-core", 1 + i);
+		build(&q,
+		      "{model_type: llama, hidden_size: 1024, num_hidden_layers: 6, "
+		      "vocab_size: 4096, num_attention_heads: 16, "
+		      "num_key_value_heads: 4, intermediate_size: 3072, "
+		      "num_nextn_predict_layers: 2}",
+		      plans[i], "megatron-core", 1 + i);
+		p.stack->layout.fused_qkv = q.stack->layout.fused_qkv = false;
+		p.stack->layout.fused_gate_up = q.stack->layout.fused_gate_up = false;
+		rebuild(&p), rebuild(&q);
+		near_frac(sum_of(q.graph, "newton_schulz").flop -
+				  sum_of(p.graph, "newton_schulz").flop,
+			  2 * (layer_flop() + flop_of(projection)), 1e-12);
+		drop(&p);
+		drop(&q);
+	}
+}
+
 static void adapters_are_updated_too(void **state)
 {
 	struct parts p;
@@ -385,6 +415,7 @@ int main(void)
 		cmocka_unit_test(other_stacks_deal_whole_matrices),
 		cmocka_unit_test(experts_and_tensor_ranks),
 		cmocka_unit_test(flat_tensors_are_no_matrices),
+		cmocka_unit_test(predicted_tokens_are_updated_too),
 		cmocka_unit_test(adapters_are_updated_too),
 	};
 

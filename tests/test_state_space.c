@@ -220,26 +220,29 @@ static void a_state_space_has_its_parameters(void **state)
 	ft_model_free(one);
 }
 
-/* What each kernel reads and writes of outputs (x), states (s) and scores (k), written out once more. */
+/* What each kernel reads and writes of outputs (x), states (s), scores (k) and B or C (g), written out once more. */
 static void its_kernels_touch_outputs_states_and_scores(void **state)
 {
 	static const struct {
 		const char *name;
-		double x, s, k;
+		double x, s, k, g;
 	} want[] = {
 		/* x read; states written: forward, and again backward */
-		{ "state_write", 2 * 2, 2 * 4, 0 },
+		{ "state_write", 2 * 2, 2 * 4, 0, 2 * 2 },
 		/* states read, written in 16 bit; again, in 32 */
-		{ "state_pass", 0, 4 + 2 + 4 + 4, 0 },
-		{ "state_scores", 0, 0, 2 * 4 },
-		{ "state_scan", 2 + 2, 2, 4 },
-		/* of states: g, ds; of x: x, g, dx, ds, k; of C: g, s; of scores: x, g, dk; decays: x, g, k */
+		{ "state_pass", 0, 4 + 2 + 4 + 4, 0, 0 },
+		{ "state_scores", 0, 0, 2 * 4, 2 * (2 + 2) },
+		{ "state_scan", 2 + 2, 2, 4, 2 },
+		/* the gate read, the output before it written; gate, output, g and x read, both gradients written */
+		{ "state_gate", 2 + 2, 0, 0, 0 },
+		{ "state_gate_back", 2 * 3 + 2 * 2, 0, 0, 0 },
+		/* of states: g, ds, C; of x: x, g, dx, ds, k, B; of C: g, s, C, dC; of scores: x, g, dk; decays: x, g, k */
 		{ "state_scan_back", 2 + (2 + 2 + 2) + 2 + (2 + 2) + (2 + 2), 4 + 2 + 2,
-		  4 + 4 + 4 },
+		  4 + 4 + 4, 2 + 2 + (2 + 4) },
 		/* states and gradients read, both written in 16 bit */
-		{ "state_pass_back", 0, 4 + 4 + 2 + 2, 0 },
-		/* of B: x, ds; scores' gradients to B and to C */
-		{ "state_write_back", 2, 2, 4 + 4 },
+		{ "state_pass_back", 0, 4 + 4 + 2 + 2, 0, 0 },
+		/* of B: x, ds, B, dB; scores' gradients to B and to C: the other, the sum in fp32, and both together */
+		{ "state_write_back", 2, 2, 4 + 4, (2 + 4) + 2 * (2 + 4 + 2) },
 	};
 
 	(void)state;
@@ -247,7 +250,7 @@ static void its_kernels_touch_outputs_states_and_scores(void **state)
 		char plan[160];
 		struct parts p;
 		double passes = 2. * 4 * tp, x = 512. * INNER / tp, s = x / CHUNK * N,
-		       k = 512. * GROUPS / tp * CHUNK;
+		       k = 512. * GROUPS / tp * CHUNK, g = 512. * GROUPS / tp * N;
 
 		snprintf(plan, sizeof(plan),
 			 "{sequence_length: 512, global_batch_size: 32, sharding: ddp, "
@@ -258,7 +261,7 @@ static void its_kernels_touch_outputs_states_and_scores(void **state)
 		for (size_t i = 0; i < sizeof(want) / sizeof(*want); i++)
 			near_frac(sum_of(p.graph, want[i].name).bytes,
 				  passes * (want[i].x * x + want[i].s * s +
-					    want[i].k * k),
+					    want[i].k * k + want[i].g * g),
 				  1e-12);
 		near_frac(sum_of(p.graph, "state_in").flop,
 			  passes * 6 * 512 * H *
@@ -296,7 +299,7 @@ static void a_block_without_an_mlp_has_nothing_of_one(void **state)
 }
 
 /* A token keeps the block's input and its norm's output; what the matrix gives but for a number a head; outputs
- * of the scan and of the norm behind it: 2 bytes each. */
+ * of the scan, before its gate and behind, and of the norm behind it: 2 bytes each. In Transformers the norm gates. */
 static void a_state_space_keeps_what_its_gradients_need(void **state)
 {
 	struct parts p;
@@ -304,8 +307,91 @@ static void a_state_space_keeps_what_its_gradients_need(void **state)
 	(void)state;
 	build(&p, HYBRID("1", "MM"), PLAN("optimizer: adam"), "megatron-core", 8);
 	near_frac(segment_of(p.graph, "forward")->net_bytes[FT_MEMORY_ACTIVATIONS],
-		  2. * 512 * (2 * H + 2 * INNER + 2 * GROUPS * N + 2 * INNER), 1e-12);
+		  2. * 512 * (2 * H + 2 * INNER + 2 * GROUPS * N + 3 * INNER), 1e-12);
+	near_frac(sum_of(p.graph, "state_norm").bytes, 4 * 4. * 512 * INNER, 1e-12);
+	near_frac(sum_of(p.graph, "state_norm_back").bytes, 4 * 6. * 512 * INNER,
+		  1e-12);
 	drop(&p);
+	build(&p, HYBRID("1", "MM"), PLAN("optimizer: adam"), "transformers-5-compile",
+	      8);
+	assert_int_equal(sum_of(p.graph, "state_gate").n, 0);
+	near_frac(sum_of(p.graph, "state_norm").bytes, 4 * 6. * 512 * INNER, 1e-12);
+	near_frac(sum_of(p.graph, "state_norm_back").bytes, 4 * 10. * 512 * INNER,
+		  1e-12);
+	drop(&p);
+}
+
+static double kept(const char *pattern, const char *recompute)
+{
+	char model[600], plan[200];
+	struct parts p;
+	double bytes;
+
+	snprintf(model, sizeof(model), HYBRID("2", "%s"), pattern);
+	snprintf(plan, sizeof(plan), PLAN("moe_force_balance: true, %s"), recompute);
+	build(&p, model, plan, "megatron-core", 8);
+	bytes = segment_of(p.graph, "forward")->net_bytes[FT_MEMORY_ACTIVATIONS];
+	drop(&p);
+	return bytes;
+}
+
+/* Megatron Core runs no state space again by the name of attention's core, nor a norm in front of it; run again whole, a
+ * layer of its own is each half of a block. A gateless activation keeps its input and its output, 2 bytes each; run again,
+ * only its input, and the shared expert's stays. */
+static void modules_of_hybrids_are_run_again(void **state)
+{
+	static const char *const none = "recompute: none",
+				 *const full = "recompute: full",
+				 *const core = "recompute: selective, "
+					       "recompute_modules: core_attn",
+				 *const norm = "recompute: selective, "
+					       "recompute_modules: layernorm",
+				 *const act = "recompute: selective, "
+					      "recompute_modules: moe_act";
+	struct parts p, q;
+
+	(void)state;
+	near_frac(kept("ME", full), 2 * 2. * 512 * H, 1e-12);
+	near_frac(kept("MM", full), 2. * 512 * H, 1e-12);
+	near_frac(kept("MM", core), kept("MM", none), 1e-12);
+	near_frac(kept("MM", norm), kept("MM", none), 1e-12);
+	near_frac(kept("ME", none) - kept("ME", norm), 2. * 512 * H, 1e-12);
+	near_frac(kept("*E", none) - kept("*E", norm), 2 * 2. * 512 * H, 1e-12);
+	near_frac(kept("ME", none) - kept("ME", act), 2. * 512 * 4 * 256, 1e-12);
+	build(&p, HYBRID("2", "MM"),
+	      PLAN("recompute: selective, recompute_modules: [core_attn, layernorm]"),
+	      "megatron-core", 8);
+	build(&q, HYBRID("2", "MM"), PLAN("recompute: none"), "megatron-core", 8);
+	assert_true(sum_of(p.graph, NULL).n == sum_of(q.graph, NULL).n);
+	assert_true(p.graph->recomputed_flop_per_rank <= 0);
+	drop(&p);
+	drop(&q);
+}
+
+/* Beside a width of 256: 2 bytes of what goes into relu^2, 2 of what comes out; of 8 experts' copies half as much more
+ * than of 4's. */
+static void gateless_experts_keep_two_numbers(void **state)
+{
+	static const char *const model =
+		"{model_type: nemotron_h, " HYBRID_KEYS("2", "ME") ", %s}";
+	double bytes[2];
+
+	(void)state;
+	for (int wide = 0; wide < 2; wide++) {
+		char text[700];
+		struct parts p;
+
+		snprintf(
+			text, sizeof(text), model,
+			wide ? "n_shared_experts: 1, moe_shared_expert_intermediate_size: "
+			       "512" :
+			       "n_shared_experts: 0");
+		build(&p, text, PLAN("moe_force_balance: true"), "megatron-core", 8);
+		bytes[wide] = segment_of(p.graph, "forward")
+				      ->net_bytes[FT_MEMORY_ACTIVATIONS];
+		drop(&p);
+	}
+	near_frac(bytes[1] - bytes[0], 512 * 512. * (2 + 2), 1e-12);
 }
 
 int main(void)
@@ -322,6 +408,8 @@ int main(void)
 		cmocka_unit_test(its_kernels_touch_outputs_states_and_scores),
 		cmocka_unit_test(a_block_without_an_mlp_has_nothing_of_one),
 		cmocka_unit_test(a_state_space_keeps_what_its_gradients_need),
+		cmocka_unit_test(modules_of_hybrids_are_run_again),
+		cmocka_unit_test(gateless_experts_keep_two_numbers),
 	};
 
 	return cmocka_run_group_tests_name("traces/state-space", tests, NULL, NULL);

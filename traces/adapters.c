@@ -155,7 +155,9 @@ double adapters_saved(const struct builder *b, const struct layer_sizes *s,
 		for (int t = 0; t < FT_LORA_TARGETS; t++) {
 			struct adapter a;
 
-			if (!ft_lora_has(&b->plan->lora, (enum ft_lora_target)t) ||
+			if (!ft_lora_laid(b->model, &b->plan->lora,
+					  s->l - b->model->layer,
+					  (enum ft_lora_target)t) ||
 			    !at_site((enum adapter_site)site, (enum ft_lora_target)t))
 				continue;
 			a = adapter_of(b, s, (enum ft_lora_target)t);

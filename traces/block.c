@@ -225,13 +225,16 @@ void bias_gradients(struct builder *b, const struct layer_sizes *s)
 	const struct ft_model *m = b->model;
 	bool mlp = m->mlp_bias && !s->l->experts;
 	bool plain = !s->l->linear_heads && !s->l->kv_lora_rank;
-	int64_t features = (m->qkv_bias && plain ? s->q + s->gate + s->k + s->v : 0) +
-			   (m->out_bias && plain ? s->h : 0) + (mlp ? s->h + s->f : 0);
+	/* those of sums over ranks are added to a rank's slice of the tokens */
+	int64_t split = (m->qkv_bias && plain ? s->q + s->gate + s->k + s->v : 0) +
+			(mlp ? s->f : 0);
+	int64_t summed = (m->out_bias && plain ? s->h : 0) + (mlp ? s->h : 0);
 
 	if (b->plan->lora.rank)
 		return;
 	of_weights(b, true);
-	put_memory(b, "bias_gradient", "default", 2 * (double)(s->tokens * features),
+	put_memory(b, "bias_gradient", "default",
+		   2 * (double)(s->tokens * split + s->part * summed),
 		   (m->qkv_bias && plain) + (m->out_bias && plain) + 2 * mlp);
 	of_weights(b, false);
 }

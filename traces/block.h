@@ -52,11 +52,11 @@ struct routing {
 
 struct recipe {
 	struct coefficients norm, rope, shuffle, add_norm, add;
-	struct coefficients gated, plain; /* activation */
+	struct coefficients gated, plain;	 /* activation */
 	struct coefficients routed, routed_back; /* of experts, if not as an MLP's */
 	struct coefficients norm_back, rope_back, add_back;
-	struct coefficients gated_back, plain_back,
-		weighted_back;		/* the last: of a gate and weights */
+	struct coefficients gated_back, plain_back, weighted_back,
+		weighted_plain_back;	/* with the router's weights */
 	struct moved clamp, clamp_back; /* of the gate's inputs, beside it */
 	struct moved latent,
 		latent_back; /* a feature of q: its and k's parts joined, all laid
@@ -65,6 +65,8 @@ struct recipe {
 };
 
 /* elements.c: element-wise kernels of a block */
+/* Does a compiler make one kernel of an expert's gate, clamps and all? */
+bool has_compiled_gates(const struct builder *b);
 const struct recipe *recipe_of(const struct builder *b);
 /* Of norms: those with a mean are one call in any framework. */
 const struct recipe *norm_recipe(const struct builder *b);
@@ -159,7 +161,10 @@ void latent_up(struct builder *b, const struct layer_sizes *s);
 void latent_back(struct builder *b, const struct layer_sizes *s);
 /* delta.c: a delta rule or a state space in place of attention */
 void delta_core(struct builder *b, const struct layer_sizes *s, bool backward);
-/* state_space.c: between its convolution and its norm */
+/* Bytes a token that a gated delta rule keeps of its inputs. */
+double delta_kept(const struct layer_sizes *s);
+/* state_space.c: between its convolution and its norm; is its output gated before that? */
+bool gates_in_scan(const struct builder *b, const struct ft_layer *l);
 void state_space(struct builder *b, const struct layer_sizes *s, bool backward);
 /* Around both; in: features of what goes in. */
 void state_turn(struct builder *b, const struct layer_sizes *s, int64_t in,

@@ -27,8 +27,7 @@ static unsigned variant_of(struct stage *st, const struct ft_slot *slot)
 	if (slot->micro_batch == 0)
 		v |= V_FIRST;
 	if (slot->kind != FT_SLOT_FORWARD && !reduces_last(b) &&
-	    (last || p->sharding == FT_ZERO2 ||
-	     (is_fsdp(p) && !p->sync_last)))
+	    (last || p->sharding == FT_ZERO2 || (is_fsdp(p) && !p->sync_last)))
 		v |= V_SYNC;
 	if (ragged)
 		v |= V_RAGGED;
@@ -254,7 +253,7 @@ void stage_finish(struct stage *st)
 			   "optimizer"))
 		return;
 	pipeline_end(b, st->held, st->last);
-	optimizer_ops(b, st->held, tied);
+	optimizer_ops(b, st->held, st->root, tied);
 	host(b, FT_HOST_STEP, 1);
 	segment_done(st);
 }

@@ -128,8 +128,6 @@ void put_rows(struct builder *b, const char *name, const char *curve, double byt
 
 /* elements.c: is each operation of a model's text a kernel? */
 bool by_operation(const struct builder *b);
-/* Does a compiler make one kernel of an expert's gate, clamps and all? */
-bool has_compiled_gates(const struct builder *b);
 /* Bytes a number that an RMS norm in single operations keeps more than a kernel, which keeps its
  * input: that in fp32, and what its weights multiply, if they are trained, in 16 bit or fp32. */
 double norm_kept(const struct builder *b);

@@ -11,6 +11,11 @@
  * multiply-adds, in 16 bit. Backward runs them again and then two gradients of each. Not
  * modelled: that chunks of one head wait for each other, so that few heads fill no GPU.
  *
+ * In front of it q and k are brought to length one and repeated for the heads of values. Megatron Core lays channels out for the
+ * convolution, each a row, and back, copies the gate, and has the norm behind apart from its gate; else q, k and v are joined
+ * (megatron/core/ssm/gated_delta_net.py and Transformers' modeling_qwen3_next.py, read 2026-11-28). A copy that turns a
+ * matrix counts thrice at `strided`, as in traces/muon.c.
+ *
  * Over a context group a rank gets all tokens of its share of the heads, whatever attention
  * does: q, k, v, the gate and two numbers a head there, the output back, backward the other way.
  * Source: Megatron Core (github.com/NVIDIA/Megatron-LM, pull request 2614, read 2026-11-25).
@@ -77,23 +82,79 @@ static void rule(struct builder *b, const struct layer_sizes *s, bool backward)
 			delta_rule(b, s);
 }
 
+/* Value heads for each head of keys. */
+static double repeats(const struct ft_layer *l)
+{
+	return (double)l->linear_heads / (double)l->linear_key_heads;
+}
+
+/* q and k before they are brought to length one and as repeated, v, and a square of a chunk's tokens a head. */
+double delta_kept(const struct layer_sizes *s)
+{
+	double keys = (double)(s->q + s->k);
+	double heads = (double)s->v / (double)s->l->linear_value_dim;
+
+	return 2 * ((1 + repeats(s->l)) * keys + (double)s->v + CHUNK * heads);
+}
+
+/* Around the convolution, and in front of the rule. */
+static void delta_inputs(struct builder *b, const struct layer_sizes *s, bool backward)
+{
+	double keys = (double)(s->tokens * (s->q + s->k));
+	double channels = keys + (double)(s->tokens * s->v), times = repeats(s->l);
+	const char *order = backward ? "delta_order_back" : "delta_order";
+
+	if (s->l->state_chunk)
+		return;
+	if (b->rules->tensor_parallel == FT_TP_MEGATRON) {
+		put_memory(b, order, "strided", 24 * channels, backward ? 2 : 4);
+		put_memory(b, order, "copy",
+			   4 * (double)(s->tokens * s->gate) +
+				   (backward ? 4 * channels : 0),
+			   backward ? 2 : 1);
+	} else {
+		put_memory(b, order, "concat", 4 * channels, 1);
+	}
+	put_memory(b, backward ? "delta_length_back" : "delta_length", "rmsnorm",
+		   (backward ? 6 : 4) * keys, 2);
+	if (times > 1)
+		put_memory(b, backward ? "delta_repeat_back" : "delta_repeat", "copy",
+			   (2 + 2 * times) * keys, 2);
+}
+
+/* The norm behind, and the gate where it is not in the scan. */
+static void norm_behind(struct builder *b, const struct layer_sizes *s, bool backward)
+{
+	const struct names *n = &names[s->l->state_chunk > 0];
+	bool apart = !s->l->state_chunk && b->rules->tensor_parallel == FT_TP_MEGATRON;
+	double bytes = backward ? 10 : 6;
+	int launches = backward ? 2 : 1;
+
+	if (gates_in_scan(b, s->l))
+		bytes = backward ? 6 : 4;
+	else if (apart)
+		bytes = backward ? 8 + 10 : 4 + 6, launches++;
+	put_memory(b, n->norm[backward], "rmsnorm", bytes * (double)(s->tokens * s->v),
+		   launches);
+}
+
 /* The convolution and its activation, the rule, and a norm times a gate. */
 void delta_core(struct builder *b, const struct layer_sizes *s, bool backward)
 {
 	const struct names *n = &names[s->l->state_chunk > 0];
 	double channels = (double)(s->tokens * (s->q + s->k + s->v));
-	double out = (double)(s->tokens * s->v);
 	int64_t in = s->q + s->k + s->v + s->gate + few_features(b, s);
 
 	deal(b, s, backward ? s->out : in);
 	state_turn(b, s, in, backward);
 	if (backward)
-		put_memory(b, n->norm[1], "rmsnorm", 10 * out, 2);
+		norm_behind(b, s, true);
 	put_memory(b, n->conv[backward], "default", (backward ? 8 : 4) * channels,
 		   backward ? 2 : 1);
+	delta_inputs(b, s, backward);
 	rule(b, s, backward);
 	if (!backward)
-		put_memory(b, n->norm[0], "rmsnorm", 6 * out, 1);
+		norm_behind(b, s, false);
 	deal(b, s, backward ? in : s->out);
 }
 

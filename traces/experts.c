@@ -226,8 +226,8 @@ static struct coefficients activation_of(const struct builder *b,
 {
 	const struct recipe *c = recipe_of(b);
 
-	if (backward && r->gated && b->rules->weighted_activation)
-		return c->weighted_back;
+	if (backward && b->rules->weighted_activation)
+		return r->gated ? c->weighted_back : c->weighted_plain_back;
 	if (r->gated && c->routed.launches)
 		return backward ? c->routed_back : c->routed;
 	if (r->gated)

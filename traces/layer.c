@@ -153,14 +153,13 @@ static void selective_ops(struct builder *b, const struct layer_sizes *s)
 		every_op(b, s);
 	if (set & FT_MODULE_MLA_UP && s->l->kv_lora_rank)
 		latent_up(b, s);
-	if (set & FT_MODULE_CORE_ATTENTION && s->l->linear_heads)
-		delta_core(b, s, false);
-	else if (set & FT_MODULE_CORE_ATTENTION)
+	if (set & FT_MODULE_CORE_ATTENTION && !s->l->linear_heads)
 		attention_core(b, s, false);
 	if (set & FT_MODULE_OUT_PROJECTION)
 		put_gemm(b, "attention_out", FT_FORWARD, s->tokens, s->h, s->out);
 	if (set & FT_MODULE_NORM) {
-		put_norm(b, s, "norm", r->norm);
+		if (!s->l->state_chunk)
+			put_norm(b, s, "norm", r->norm);
 		if (ft_layer_has_mlp(s->l))
 			put_norm(b, s, "add_norm", r->add_norm);
 	}

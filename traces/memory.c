@@ -147,8 +147,8 @@ static double unit_bytes(const struct builder *b, struct held unit)
 
 void unit_comes(struct builder *b, struct held unit, bool gathered)
 {
-	double whole = b->plan->reshard_after_forward ? 0 :
-							whole_bytes(of_fsdp(b, unit));
+	double whole =
+		b->plan->reshard_after_forward ? 0 : whole_bytes(of_fsdp(b, unit));
 
 	if (gathered)
 		take(b, FT_MEMORY_OTHER, 0, unit_bytes(b, unit) - whole);
@@ -323,8 +323,7 @@ static double root_table_bytes(const struct builder *b, struct held root, bool h
 			       bool packed)
 {
 	double rows = (double)ft_model_embedding_parameters(b->model, b->plan->tp);
-	struct held lowest = packed ? of_fsdp(b, layer_held(b, 0)) :
-				      (struct held){ 0 };
+	struct held lowest = packed ? of_fsdp(b, layer_held(b, 0)) : (struct held){ 0 };
 	double bytes = 2 * rows / (double)b->plan->tp +
 		       (head ? 2 * head_weights(b) : 0) +
 		       gradient_width(b) * (lowest.dense + lowest.experts);

@@ -356,32 +356,59 @@ static void add_to(struct lot *lot, size_t *n, struct lot more)
 	lot[(*n)++] = more;
 }
 
+/* layer: by its kind. */
+static void add_matrix(const struct builder *b, struct lot *lot, size_t *n,
+		       int64_t layer, int64_t i, const struct ft_matrix *of)
+{
+	struct matrix x = sized(b, of);
+	double n2 = (double)x.n * (double)x.n;
+
+	add_to(lot, n,
+	       (struct lot){ .layer = layer,
+			     .i = i,
+			     .count = x.alike,
+			     .x = x,
+			     .routed = of->of == FT_OF_EXPERTS,
+			     .flop = 2 * n2 * (double)x.m + n2 * (double)x.n });
+}
+
+static void add_layer(const struct builder *b, struct lot *lot, size_t *n, int64_t l)
+{
+	struct ft_matrix matrix[FT_LAYER_MATRICES];
+	size_t has =
+		b->plan->lora.rank ? of_adapters(b, l, matrix) : joined(b, l, matrix);
+
+	for (size_t i = 0; i < has; i++)
+		add_matrix(b, lot, n, b->kind[l], (int64_t)i, &matrix[i]);
+}
+
+/* Of a predicted token: a layer, and the projection in front of it, as one of a kind of its own. */
+static void add_predicted(const struct builder *b, struct lot *lot, size_t *n)
+{
+	const struct ft_model *m = b->model;
+	struct ft_matrix projection = { .of = FT_OF_ATTENTION,
+					.split = FT_SPLIT_OUTPUTS,
+					.outputs = m->hidden_size,
+					.inputs = 2 * m->hidden_size,
+					.count = 1 };
+
+	for (int64_t i = 0; i < m->predicted; i++) {
+		add_layer(b, lot, n, m->predicted_like);
+		if (!b->plan->lora.rank)
+			add_matrix(b, lot, n, m->n_layers, 0, &projection);
+	}
+}
+
 static size_t lots_of(const struct stage *st, struct lot *lot)
 {
 	const struct builder *b = st->b;
 	size_t n = 0;
 
 	for (int64_t c = 0; c < b->plan->vpp; c++)
-		for (int64_t l = st->begin[c]; l < st->end[c]; l++) {
-			struct ft_matrix matrix[FT_LAYER_MATRICES];
-			size_t has = b->plan->lora.rank ? of_adapters(b, l, matrix) :
-							  joined(b, l, matrix);
-
-			for (size_t i = 0; i < has; i++) {
-				struct matrix x = sized(b, &matrix[i]);
-				double n2 = (double)x.n * (double)x.n;
-
-				add_to(lot, &n,
-				       (struct lot){ .layer = b->kind[l],
-						     .i = (int64_t)i,
-						     .count = x.alike,
-						     .x = x,
-						     .routed = matrix[i].of ==
-							       FT_OF_EXPERTS,
-						     .flop = 2 * n2 * (double)x.m +
-							     n2 * (double)x.n });
-			}
-		}
+		for (int64_t l = st->begin[c]; l < st->end[c]; l++)
+			add_layer(b, lot, &n, l);
+	if (st->last)
+		add_predicted(b, lot, &n);
 	return n;
 }
 
@@ -445,7 +472,7 @@ void muon_updates(struct stage *st)
 	if (p->optimizer != FT_MUON)
 		return;
 	lot = ARENA_ARRAY(st->b->mem,
-			  (size_t)st->b->model->n_layers * FT_LAYER_MATRICES,
+			  (size_t)(st->b->model->n_layers + 1) * FT_LAYER_MATRICES,
 			  struct lot);
 	n = lots_of(st, lot);
 	deal(st->b, lot, n);

@@ -6,12 +6,13 @@
 #include "traces/muon.h"
 
 /* Two matrices for each adapter. */
-static int64_t adapter_tensors(const struct ft_lora *lora)
+static int64_t adapter_tensors(const struct builder *b, int64_t layer)
 {
 	int64_t n = 0;
 
 	for (int t = 0; t < FT_LORA_TARGETS; t++)
-		n += 2 * ft_lora_has(lora, (enum ft_lora_target)t);
+		n += 2 * ft_lora_laid(b->model, &b->plan->lora, layer,
+				      (enum ft_lora_target)t);
 	return n;
 }
 
@@ -56,7 +57,7 @@ static int64_t weight_tensors(const struct builder *b, int64_t layer)
 
 int64_t layer_tensors(const struct builder *b, int64_t layer)
 {
-	return b->plan->lora.rank ? adapter_tensors(&b->plan->lora) :
+	return b->plan->lora.rank ? adapter_tensors(b, layer) :
 				    weight_tensors(b, layer);
 }
 

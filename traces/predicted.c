@@ -20,6 +20,7 @@ struct held predicted_held(const struct builder *b)
 	held = layer_held(b, m->predicted_like);
 	held.dense = n * (held.dense + 2 * h * h / (double)b->plan->tp +
 			  3 * m->norm_vectors * h);
+	held.matrices = n * (held.matrices + 2 * h * h / (double)b->plan->tp);
 	held.experts *= n;
 	return held;
 }

@@ -11,7 +11,8 @@
  * names. MaxText's names (out_proj, mlpwi, mlpwo) are of products; with them,
  * attention's core and the norms, which have no name to be saved by, run again too. What a
  * compiler makes again it makes if the backward needs it (docs.jax.dev, gradient-checkpointing):
- * the output of the MLP's second product only if a norm stands behind it.
+ * the output of the MLP's second product only if a norm stands behind it. Attention's core is that of attention: no
+ * framework runs a state space or a delta rule again by that name.
  */
 #include <math.h>
 #include <string.h>
@@ -174,7 +175,9 @@ double layer_recomputed_flop(const struct builder *b, int64_t layer)
 		return 0;
 	if (b->plan->recompute == FT_RECOMPUTE_SELECTIVE)
 		return 2 * selected_products(b, &s, set) * (double)s.tokens +
-		       (set & FT_MODULE_CORE_ATTENTION ? attention_flop(b, &s) : 0);
+		       (set & FT_MODULE_CORE_ATTENTION && !s.l->linear_heads ?
+				attention_flop(b, &s) :
+				0);
 	products = (ft_layer_attention_parameters(b->model, layer) +
 		    ft_layer_dense_parameters(b->model, layer)) /
 			   (double)b->plan->tp +

@@ -64,11 +64,10 @@ static double width_kept(const struct builder *b, const struct ft_layer *l,
 	bool gated = b->model->activation == FT_SWIGLU;
 	bool output = b->model->activation == FT_RELU &&
 		      b->rules->fusion != FT_FUSION_KERNELS && !l->experts;
-	double first = gated ? (by_operation(b) ? 6 : 4) : 2 + gelu_kept(b);
+	bool apart = by_operation(b) && !(l->experts && has_compiled_gates(b));
+	double first = gated ? (apart ? 6 : 4) : 2 + gelu_kept(b);
 	double second = second_kept(b, l, set);
 
-	if (l->experts && (has_compiled_gates(b) || !by_operation(b)))
-		first = 4;
 	if (l->experts && !(set & FT_MODULE_ACTIVATION))
 		first += clamp_kept(b);
 	if (set & FT_MODULE_OPS)
@@ -99,7 +98,7 @@ static double experts_bytes(const struct builder *b, const struct layer_sizes *s
 	if (set & FT_MODULE_EXPERTS)
 		return 0; /* from router to shared expert, from the layer's input */
 	each = width_kept(&routed, l, set);
-	shared = width_kept(b, l, set);
+	shared = width_kept(b, l, set & ~(unsigned)FT_MODULE_ACTIVATION);
 	if (b->plan->lora.rank) {
 		input = out = 0;
 		each -= second_kept(&routed, l, set);
@@ -229,10 +228,10 @@ static double heads_kept(const struct builder *b, const struct layer_sizes *s)
 	double h = (double)s->h / (double)b->plan->tp;
 	double more = b->autocast && b->model->activation != FT_SWIGLU ? 6 * h : 0;
 
-	if (s->l->state_chunk) /* of its scan, and of the norm behind it */
-		return 4 * (double)s->out;
+	if (s->l->state_chunk) /* of its scan, the same gated, and of the norm behind it */
+		return (gates_in_scan(b, s->l) ? 6 : 4) * (double)s->out;
 	if (s->l->linear_heads)
-		return (2 + output_kept(b)) * h + more;
+		return (2 + output_kept(b)) * (double)s->out + delta_kept(s) + more;
 	return 2 * (double)s->q + output_kept(b) * (double)s->out + more;
 }
 
@@ -252,6 +251,13 @@ static double latents_kept(const struct builder *b, const struct layer_sizes *s,
 	       (sliced ? (double)s->part / (double)s->tokens : 1);
 }
 
+/* The norm in front of a state space is the product's own, which no module's name reaches (megatron/core/ssm/mamba_layer.py,
+ * read 2026-11-28). */
+static unsigned mixer_set(const struct ft_layer *l, unsigned set)
+{
+	return l->state_chunk ? set & ~(unsigned)FT_MODULE_NORM : set;
+}
+
 double layer_saved_bytes(const struct builder *b, int64_t layer, enum ft_recompute how)
 {
 	struct layer_sizes s = sizes_of(b, layer);
@@ -262,8 +268,10 @@ double layer_saved_bytes(const struct builder *b, int64_t layer, enum ft_recompu
 	double halves = ft_layer_has_mlp(s.l) ? 2 : 1;
 
 	if (how == FT_RECOMPUTE_FULL)
-		return 2 * h * (double)s.part;
-	rest = heads_kept(b, &s) + halves * first_kept(b, set) * first_width(b, &s);
+		return (b->model->halves ? halves : 1) * 2 * h * (double)s.part;
+	rest = heads_kept(b, &s) + (first_kept(b, mixer_set(s.l, set)) +
+				    (halves - 1) * first_kept(b, set)) *
+					   first_width(b, &s);
 	whole = halves * 2 * h *
 		(b->rules->tensor_parallel == FT_TP_MEGATRON ? sliced : 1);
 	if (set & FT_MODULE_OUT_PROJECTION) { /* its input, and the sum behind it */

@@ -437,7 +437,7 @@ static void return_weights(struct builder *b, struct held stage)
 		       expert_parameter_width(b) * stage.experts);
 }
 
-void optimizer_ops(struct builder *b, struct held stage, double tied)
+void optimizer_ops(struct builder *b, struct held stage, struct held ends, double tied)
 {
 	enum ft_sharding how = b->plan->sharding;
 	double local = held_share(b, stage);
@@ -465,7 +465,8 @@ void optimizer_ops(struct builder *b, struct held stage, double tied)
 		   (int)b->rules->optimizer_kernels);
 	if (is_narrow(b) && !casts_gathered(b))
 		put_memory(b, "cast_weights", "cast",
-			   4 * (stage.dense + (experts_narrow(b) ? stage.experts : 0)),
+			   4 * (stage.dense - ends.dense +
+				(experts_narrow(b) ? stage.experts : 0)),
 			   8);
 	mark_optimizer(b, from);
 	if (!gathers_ahead(b) && (how == FT_ZERO1 || how == FT_ZERO2))

@@ -5,8 +5,8 @@
 #include "traces/build.h"
 
 bool is_fsdp(const struct ft_plan *plan);
-bool keeps_units(const struct builder *b);   /* whole to the end of the step */
-bool reduces_last(const struct builder *b);  /* fsdp: once, behind the last backward */
+bool keeps_units(const struct builder *b);  /* whole to the end of the step */
+bool reduces_last(const struct builder *b); /* fsdp: once, behind the last backward */
 /* fsdp: gradients of micro-batches are added up whole; weights that are not resharded then stay, too */
 bool sums_whole(const struct builder *b);
 bool gathers_ahead(const struct builder *b); /* zero1, under the next forward */
@@ -32,7 +32,8 @@ void cast_weights(struct builder *b, struct held unit);
 /* Of a pipeline: the last stage's outputs joined, a stage's gradients divided by the micro-batches. */
 void pipeline_end(struct builder *b, struct held stage, bool last);
 void mark_optimizer(struct builder *b, size_t from); /* what was put since then */
-void optimizer_ops(struct builder *b, struct held stage, double tied);
+/* ends: of the stage, embedding and head. */
+void optimizer_ops(struct builder *b, struct held stage, struct held ends, double tied);
 
 /* buckets.c */
 struct ahead { /* the first layer of a chunk whose weights are not yet gathered */

@@ -103,6 +103,7 @@ struct ft_model {
 	bool shared_gate;	     /* the shared expert's output times a gate */
 	bool sinks;		     /* a number for each head in the softmax */
 	bool clamped;		     /* both inputs of the experts' gate, before it */
+	bool halves;		     /* a framework's layer is one of ours' halves */
 	bool scaled_rope;	   /* rotary positions that also scale what they turn */
 	bool score_cap, logit_cap; /* tanh on scores, on logits */
 	bool causal;		   /* a token does not see those behind it */
@@ -392,6 +393,9 @@ int64_t ft_plan_stage(const struct ft_plan *plan, int64_t place);
 void ft_plan_deal(const struct ft_plan *plan, int64_t n, int64_t *of_stage /* [pp] */);
 
 bool ft_lora_has(const struct ft_lora *lora, enum ft_lora_target target);
+/* Has the layer that matrix, and does it have an adapter? */
+bool ft_lora_laid(const struct ft_model *model, const struct ft_lora *lora,
+		  int64_t layer, enum ft_lora_target target);
 struct ft_lora_shape ft_lora_shape(const struct ft_model *model, int64_t layer,
 				   enum ft_lora_target target);
 /* Trained parameters. */

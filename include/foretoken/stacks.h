@@ -121,7 +121,7 @@ struct ft_layout_rules {
 	bool autocast;		 /* fp32 weights, cast to 16 bit each forward */
 	bool dropout;		 /* masks are drawn and kept */
 	bool gradient_fusion;	 /* wgrad adds into the fp32 gradient itself */
-	bool ignored_experts; /* fsdp: experts that no other rank has are not its */
+	bool ignored_experts;	 /* fsdp: experts that no other rank has are not its */
 	bool unsharded_pipeline; /* fsdp in a pipeline: once in a step, in whole tensors */
 	bool collectives_in_turn; /* fsdp: gathers and reductions, one at a time */
 	bool flat_shards; /* fsdp: a unit's weights are one tensor, and so are its gradients */
