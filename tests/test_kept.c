@@ -146,10 +146,12 @@ static double counted(const struct layer *l, const struct stack *s)
 	if (l->qk_norm)
 		n += q + k;
 	/* what attention takes, what it gives, and that once more in the order of the product */
-	if (l->delta) /* a recurrence: its q by itself, and of sums as wide as hidden_size */
-		n += h / l->tp + q;
-	n += (l->delta ? 0 : q) + k + v + gate;
-	n += (l->delta ? h / l->tp : out) * (l->gated && !s->megatron ? 2 : 1);
+	if (l->delta) /* beside what the convolution takes: q and k behind it, these for each value head, v, squares of 64
+		       * tokens, and what the rule gives in front of its norm */
+		n += (1 + (double)l->value_heads / l->key_heads) * (q + k) + v +
+		     64. * l->value_heads / l->tp + out;
+	n += q + k + v + gate;
+	n += out * (l->gated && !s->megatron ? 2 : 1);
 	return n + f * (l->gated ? (s->eager ? 4 : 3) : 2);
 }
 
