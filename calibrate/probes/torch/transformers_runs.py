@@ -41,6 +41,8 @@ def run(case, gpu):
            "training.gradient_dtype": "bf16" if narrow else "fp32",
            "training.master_weights": shard or ddp,
            "training.reshard_after_forward": case.get("reshard", True)}
+    if "sync_each" in case:
+        row["training.sync_each_micro_batch"] = case["sync_each"]
     row.update(("model." + k, v) for k, v in case["model"].items() if k not in NOT_OF_THE_MODEL)
     if lora:
         row.update({"training.lora.rank": lora["rank"], "training.lora.targets": lora["targets"],

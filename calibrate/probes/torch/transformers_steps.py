@@ -9,7 +9,8 @@ CASES.json is a list of maps: `name`; `model`, keys of a config.json with its mo
 micro-batches a step; `shard` (true) FSDP2 around each layer, weights in fp32 and computation in
 bf16, or all of one rank in bf16; `fsdp1` (false) FullyShardedDataParallel around each layer instead, by its defaults, with `reduce`
 ("float32") the format of its reductions and `original` (true) its use_orig_params; `ddp` (false) instead, weights in fp32 under
-autocast; `reshard` (true); `attention` (the library's choice); `optimizer` ("fused"), or "foreach" or "loop"; `clip` (false) gradients to a norm of 1;
+autocast; `reshard` (true); `sync_each` (true) FSDP2 reduces gradients in each micro-batch, else in the last alone, and without `reshard` keeps
+weights gathered until then; `attention` (the library's choice); `optimizer` ("fused"), or "foreach" or "loop"; `clip` (false) gradients to a norm of 1;
 `compile` (false) each layer; `recompute` (false) each layer; `lora`, a map of `rank`, `targets` (names
 of modules) and `wide` (false: adapters in bf16; true: in fp32, as PEFT has them), with `shard` false;
 `autocast` (false) to bf16; `trace` (false).
@@ -100,8 +101,12 @@ def measured(case, device):
 
     def step():
         for i in range(case.get("ga", 1)):
+            last = i == case.get("ga", 1) - 1
             if case.get("ddp"):
-                model.require_backward_grad_sync = i == case.get("ga", 1) - 1
+                model.require_backward_grad_sync = last
+            if not case.get("sync_each", True):
+                model.set_requires_gradient_sync(last)
+                model.set_reshard_after_backward(last or case.get("reshard", True))
             with context:
                 loss = model(input_ids=x, labels=x).loss
             loss.backward()
