@@ -113,9 +113,10 @@ static const char *reader_of(const char *path)
 
 static void tell(struct explainer *e, const char *path, const char *about)
 {
-	const char *value = "none", *of = NULL;
+	const char *said = ft_scenario_key_usual(path);
+	const char *value = said ? said : "none", *of = NULL;
 
-	for (int i = 0; i < USUAL && !of; i++) {
+	for (int i = 0; i < USUAL && !of && !said; i++) {
 		const struct node *n = node_path(e->usual[i]->resolved, path);
 
 		if (node_is_null(n))

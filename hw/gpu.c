@@ -156,6 +156,23 @@ static void read_kernel_watts(struct reader *outer, struct arena *mem,
 	gpu_close_block(&r, outer);
 }
 
+/* At what was said last: a profile that extends another may say either. */
+static void blame_watts(struct reader *r, const struct node *profile,
+			const struct ft_gpu *gpu)
+{
+	const struct node *idle = node_get(r->map, "idle");
+	const struct node *limit = node_get(r->map, "limit");
+	const struct node *base = node_get(profile, "memory");
+
+	if (strcmp(idle->mark.file, limit->mark.file) &&
+	    !strcmp(limit->mark.file, base->mark.file))
+		reader_fail(r, "idle", "is not below the limit of %.4g W",
+			    gpu->limit_w.value);
+	else
+		reader_fail(r, "limit", "is not above the %.4g W that it draws idle",
+			    gpu->idle_w.value);
+}
+
 static void read_power(struct reader *outer, struct arena *mem,
 		       const struct node *profile, struct ft_gpu *gpu)
 {
@@ -168,8 +185,7 @@ static void read_power(struct reader *outer, struct arena *mem,
 	gpu->rated_w = gpu->limit_w;
 	gpu->rated_w.value = rated_w(profile, mem);
 	if (!r.failed && gpu->limit_w.value <= gpu->idle_w.value)
-		reader_fail(&r, "limit", "is not above the %.4g W that it draws idle",
-			    gpu->idle_w.value);
+		blame_watts(&r, profile, gpu);
 	gpu->attention_clock = read_number_or(&r, mem, "attention_clock", DIM_FRAC, 0);
 	if (node_get(r.map, "attention_clock"))
 		reader_bound(&r, "attention_clock", &gpu->attention_clock, 1, 2);

@@ -152,6 +152,26 @@ static unsigned read_targets(struct reader *r)
 	return targets;
 }
 
+/* What stands in attention's place and has no adapters here. */
+static const char *mixer_of(const struct ft_layer *l)
+{
+	return l->state_chunk  ? "a state space" :
+	       l->linear_heads ? "linear attention" :
+				 "latent attention";
+}
+
+/* What can be adapted instead, if anything can. */
+static const char *other_way(const struct ft_model *model, bool mlp)
+{
+	for (int64_t i = 0; i < model->n_layers; i++) {
+		const struct ft_layer *l = &model->layer[i];
+
+		if (mlp ? l->experts > 0 : l->kv_lora_rank || l->linear_heads)
+			return ", nor are others of this model";
+	}
+	return mlp ? "; targets: mlp is" : "; targets: attention is";
+}
+
 /* Layers that have no such matrix, or several. */
 static bool fits(struct reader *r, const struct ft_model *model, unsigned targets)
 {
@@ -171,12 +191,12 @@ static bool fits(struct reader *r, const struct ft_model *model, unsigned target
 
 		if (targets & ATTENTION && (l->kv_lora_rank || l->linear_heads))
 			return reader_fail(r, "targets",
-					   "adapters on latent or linear attention are "
-					   "not simulated");
+					   "adapters on %s are not simulated%s",
+					   mixer_of(l), other_way(model, true));
 		if (targets & ~(unsigned)ATTENTION && l->experts)
 			return reader_fail(r, "targets",
-					   "adapters on experts are not simulated; "
-					   "targets: attention is");
+					   "adapters on experts are not simulated%s",
+					   other_way(model, false));
 	}
 	return true;
 }

@@ -194,9 +194,11 @@ static void how_alike(FILE *out, const struct ft_answers *a)
 							   &a->outcome[0], a->basis) -
 				  1));
 	if (apart > 0.1)
-		fprintf(out,
-			"No sizes are alike in %s; the nearest, up to %.0f %% apart:",
-			said[a->basis].what, 100 * apart);
+		fprintf(out, "No sizes are alike in %s; %s, up to %.0f %% apart:",
+			said[a->basis].what,
+			a->basis == FT_EQUAL_TIME ? "the smallest that keep as much" :
+						    "the nearest",
+			100 * apart);
 	else
 		fprintf(out, "Sizes alike in %s:", said[a->basis].what);
 	for (size_t i = 0; i < a->n; i++)

@@ -158,8 +158,9 @@ static const char *not_of(const struct ft_plan *p)
 								  "shard";
 }
 
-/* What the table has no column for, where it is not as in the first plan. */
-static void put_unseen(FILE *out, const struct ft_plan *p, const struct ft_plan *first)
+/* What the table has no column for, where it is not as in the first plan, or as goes without saying. */
+static void put_unseen(FILE *out, const struct ft_plan *p, const struct ft_plan *first,
+		       const char *lead, const char *end)
 {
 	bool alike = p->sharding == first->sharding &&
 		     p->dp * p->cp == first->dp * first->cp;
@@ -180,13 +181,25 @@ static void put_unseen(FILE *out, const struct ft_plan *p, const struct ft_plan 
 	for (size_t i = 0; i < sizeof(unseen) / sizeof(*unseen); i++) {
 		if (unseen[i].is == unseen[i].was || !strcmp(unseen[i].key, not_of(p)))
 			continue;
-		fprintf(out, "%s%s ", n++ ? ", " : "; ", unseen[i].key);
+		fprintf(out, "%s%s ", n++ ? ", " : lead, unseen[i].key);
 		if (i < 4)
 			fputs(unseen[i].is ? "true" : "false", out);
 		else
 			fprintf(out, "%" PRId64, unseen[i].is);
 	}
-	putc('\n', out);
+	fprintf(out, "%s\n", n ? end : "");
+}
+
+/* A plan as it is, but with the groups that go without saying: all that share a state, or those of a node. */
+static struct ft_plan usual_groups(const struct ft_scenario *s)
+{
+	struct ft_plan p = *s->plan;
+
+	p.zero_group = p.dp * p.cp;
+	p.shard = p.sharding == FT_HSDP ?
+			  ft_plan_near_shard(&p, s->cluster->ranks_per_node) :
+			  p.shard;
+	return p;
 }
 
 /* What the run that is asked for takes under a plan, and whether that is more than it may. */
@@ -211,6 +224,7 @@ static void put_run(FILE *out, const struct ft_planned *x)
 static void put_plans(FILE *out, const struct ft_plans *p)
 {
 	struct table t;
+	struct ft_plan usual;
 	char rank[24];
 
 	put_counts(out, p);
@@ -227,10 +241,13 @@ static void put_plans(FILE *out, const struct ft_plans *p)
 		put_row(&t, rank, &p->best[i]);
 	}
 	table_close(&t);
-	fprintf(out, "\nWhy the first: %s\n", p->best[0].why);
+	usual = usual_groups(p->best[0].scenario);
+	fprintf(out, "\nWhy the first: %s", p->best[0].why);
+	put_unseen(out, p->best[0].scenario->plan, &usual, " It has ", ".");
 	for (size_t i = 1; i < p->n; i++) {
 		fprintf(out, "  %3zu  %s", i + 1, p->best[i].why);
-		put_unseen(out, p->best[i].scenario->plan, p->best[0].scenario->plan);
+		put_unseen(out, p->best[i].scenario->plan, p->best[0].scenario->plan,
+			   "; ", "");
 	}
 	put_flatness(out, p);
 	put_run(out, &p->best[0]);

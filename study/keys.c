@@ -175,6 +175,21 @@ static const struct scenario_key keys[] = {
 	  "what stands around the servers: front end, storage, racks, spares" },
 	{ "cluster.ufm_ports", KEY_COLUMN, ufm_ports,
 	  "leaf ports taken by fabric management" },
+	{ "cluster.imperfections", 0, NULL, "faults of a real cluster: a map" },
+	{ "cluster.imperfections.seed", 0, NULL, "of all that is drawn" },
+	{ "cluster.imperfections.placement", 0, NULL,
+	  "where the job's nodes are: packed, or scattered in random order" },
+	{ "cluster.imperfections.failed_uplinks_frac", 0, NULL,
+	  "share of links between leaves and spines that have failed" },
+	{ "cluster.imperfections.failed_spines", 0, NULL,
+	  "spine switches that have failed" },
+	{ "cluster.imperfections.slow_nics_frac", 0, NULL, "share of slow NICs" },
+	{ "cluster.imperfections.slow_nic_rate_frac", 0, NULL,
+	  "share of their rate that slow NICs keep" },
+	{ "cluster.imperfections.gpu_speed_spread_frac", 0, NULL,
+	  "standard deviation of the GPUs' speed" },
+	{ "cluster.imperfections.slow_gpus", 0, NULL,
+	  "GPUs that are slower than the others: [{gpu: 3, speed_frac: 0.8}]" },
 	{ "stack", BOTH | KEY_FILE, stack, "the software stack; default: generic" },
 	{ "ccl", BOTH | KEY_FILE, ccl,
 	  "the communication library; default: the one the stack names" },
@@ -282,6 +297,24 @@ static const struct scenario_key keys[] = {
 	  "time a fault-tolerant job takes to go on; default: the price book's" },
 	{ "cost.goodput.flap", KEY_TOLD, flap,
 	  "time the job waits for a link that flaps; default: the price book's" },
+	{ "cost.goodput.recovery", 0, NULL,
+	  "what happens at a failure: hot (a spare takes over), cold (the job waits), "
+	  "fault_tolerant (the others go on)" },
+	{ "cost.goodput.failures_per_1000_node_days", 0, NULL,
+	  "failures that stop the job; instead of those of all parts" },
+	{ "cost.goodput.checkpoint", 0, NULL,
+	  "time for which a checkpoint stops the job" },
+	{ "cost.goodput.restart", 0, NULL,
+	  "time from a failure until the job trains again" },
+	{ "cost.goodput.storage_bandwidth", 0, NULL,
+	  "a checkpoint takes the bytes of weights and optimizer through it" },
+	{ "cost.goodput.interval", 0, NULL, "time between checkpoints" },
+	{ "cost.goodput.spares", 0, NULL,
+	  "spare nodes are there beside the GPUs that train" },
+	{ "cost.goodput.flaps_per_1000_node_days", 0, NULL,
+	  "links that go down and come back" },
+	{ "cost.goodput.straggler_frac", 0, NULL,
+	  "by how much slow parts slow the job" },
 	{ "cost.goodput", BOTH, goodput,
 	  "share of the training time that moves training forward; auto: from failures; or a "
 	  "map of how it fails and recovers" },
@@ -321,6 +354,45 @@ const char *ft_scenario_key(size_t i, const char **about)
 		return NULL;
 	*about = keys[i].about;
 	return keys[i].path;
+}
+
+/* Defaults that no answer states, in words; and keys that have none. */
+static const struct {
+	const char *path, *usual;
+} usual[] = {
+	{ "model", "none: it must be given" },
+	{ "cluster.gpu", "none: it must be given" },
+	{ "cluster.gpus", "none: it must be given" },
+	{ "cluster.imperfections.seed", "1" },
+	{ "cluster.imperfections.placement", "packed" },
+	{ "cluster.imperfections.failed_uplinks_frac", "0" },
+	{ "cluster.imperfections.failed_spines", "0" },
+	{ "cluster.imperfections.slow_nics_frac", "0" },
+	{ "cluster.imperfections.slow_nic_rate_frac", "0.5" },
+	{ "cluster.imperfections.gpu_speed_spread_frac", "the node's" },
+	{ "training.sequence_length", "none: it must be given" },
+	{ "training.global_batch_size", "none: it must be given" },
+	{ "training.recompute_layers", "all, under full recomputation" },
+	{ "training.lora.targets", "attention" },
+	{ "training.lora.dropout", "false" },
+	{ "training.lora.fp32_adapters", "false" },
+	{ "cost.goodput.recovery", "hot" },
+	{ "cost.goodput.failures_per_1000_node_days", "from the parts' rates" },
+	{ "cost.goodput.checkpoint", "the price book's" },
+	{ "cost.goodput.restart", "the price book's" },
+	{ "cost.goodput.interval", "the best" },
+	{ "cost.goodput.spares", "true" },
+	{ "cost.goodput.flaps_per_1000_node_days", "0" },
+	{ "cost.goodput.straggler_frac", "0" },
+	{ "cost.take_or_pay", "true" },
+};
+
+const char *ft_scenario_key_usual(const char *path)
+{
+	for (size_t i = 0; i < sizeof(usual) / sizeof(*usual); i++)
+		if (!strcmp(usual[i].path, path))
+			return usual[i].usual;
+	return NULL;
 }
 
 size_t scenario_keys(const struct scenario_key **key)

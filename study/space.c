@@ -87,6 +87,12 @@ static bool is_free(const char *key, const char *const *free_key, size_t n)
 	return false;
 }
 
+/* As an answer states it where it does nothing: no layers, which are run again under full recomputation alone. */
+static bool asks_for_nothing(enum axis axis, const struct node *n)
+{
+	return axis == AXIS_LAYERS && n->kind == NODE_SCALAR && !strcmp(n->text, "0");
+}
+
 static bool hold_stated(struct space *sp, const char *const *free_key, size_t n_free,
 			struct ft_error *err)
 {
@@ -101,7 +107,7 @@ static bool hold_stated(struct space *sp, const char *const *free_key, size_t n_
 			space_leave_out(sp, (enum axis)i);
 			continue;
 		}
-		if (node_is_null(n)) {
+		if (node_is_null(n) || asks_for_nothing((enum axis)i, n)) {
 			space_leave_out(sp, (enum axis)i);
 			continue;
 		}

@@ -9,6 +9,18 @@ import subprocess
 import sys
 
 program = sys.argv[1]
+GIVEN = dict.fromkeys(["model", "cluster.gpu", "cluster.gpus", "training.sequence_length", "training.global_batch_size"],
+                      "none: it must be given")
+IN_WORDS = {  # defaults that no answer states
+    **GIVEN, "training.recompute_layers": "all, under full recomputation", "training.lora.targets": "attention",
+    "training.lora.dropout": "false", "training.lora.fp32_adapters": "false", "cost.take_or_pay": "true",
+    "cluster.imperfections.seed": "1", "cluster.imperfections.placement": "packed",
+    "cluster.imperfections.failed_uplinks_frac": "0", "cluster.imperfections.failed_spines": "0",
+    "cluster.imperfections.slow_nics_frac": "0", "cluster.imperfections.slow_nic_rate_frac": "0.5",
+    "cluster.imperfections.gpu_speed_spread_frac": "the node's", "cost.goodput.recovery": "hot",
+    "cost.goodput.failures_per_1000_node_days": "from the parts' rates", "cost.goodput.checkpoint": "the price book's",
+    "cost.goodput.restart": "the price book's", "cost.goodput.interval": "the best", "cost.goodput.spares": "true",
+    "cost.goodput.flaps_per_1000_node_days": "0", "cost.goodput.straggler_frac": "0"}
 USUAL = {  # scenarios whose defaults are told: the first that has a use for the key
     "Llama 3 8B on 8 H100": "{model: llama3-8b, cluster: {gpu: h100-sxm, gpus: 8}, "
                             "training: {sequence_length: 8192, global_batch_size: 16}}",
@@ -27,7 +39,7 @@ def blocks(word):
         path, about, default, reader, more = block.split("\n")
         assert more == "  more      man foretoken-scenario" and about.startswith("  "), block
         value = re.fullmatch(r"  default   (.*?)(?: \(([^();]*); a stack, GPU or node may say another\))?", default)
-        assert value[2] or value[1] == "none", default
+        assert value[2] or value[1] == IN_WORDS.get(path, "none"), default
         found[path] = about.strip(), (value[1], value[2]), re.fullmatch(r"  read by   (.*)", reader)[1]
     return found
 
@@ -54,6 +66,8 @@ for word in sorted(words):
     for path, (what, default, reader) in got.items():
         assert what == about[path], path
         value, of = value_at(path)
+        if path in IN_WORDS:
+            value, of = IN_WORDS[path], None
         assert default[1] == of, (path, default, of)
         default = default[0]
         if not isinstance(value, (dict, list)):

@@ -360,6 +360,8 @@ static void mistakes_point_at_their_place(void **state)
 		{ "{extends: h200, memory.bandwidth: -3 TB/s}", "" },
 		{ "{extends: h200, power.limit: 60 W}",
 		  "limit: is not above the 79 W that it draws idle" },
+		{ "{extends: h200, power.idle: 800 W}",
+		  "idle: is not below the limit of 700 W" },
 	};
 
 	(void)state;

@@ -14,6 +14,8 @@ ok "a skeleton of nothing" wrong "say which" $f new
 
 ok "every key is explained" sh -c "$f list keys --json | jq -r '.[].key // .[].name' | while read -r k; do $f explain \"\$k\" | grep -q '^  read by ' || { echo \"\$k\" >&2; exit 1; }; done"
 ok "so is each part of an answer's JSON" sh -c "$f simulate examples/01-first-answer/h100.yaml --json | jq -r 'keys[]' | while read -r k; do $f explain \"\$k\" >/dev/null || exit 1; done"
+ok "faults of a cluster and how a job goes on are keys, too" sh -c "for k in cluster.imperfections.slow_gpus cost.goodput.recovery; do $f explain \$k | grep -q \"^\$k\$\" || exit 1; done; $f explain cost.goodput.recovery | grep -q 'default   hot'"
+ok "a key that must be given has no default" sh -c "$f explain cluster.gpu | grep -q 'default   none: it must be given'"
 ok "the last word will do" sh -c "$f explain zero_group | grep -q '^training.zero_group'"
 ok "a map's keys all" sh -c "test \$($f explain run | grep -c '^run\\.') = 5"
 ok "keys within a GPU's power" sh -c "for k in idle limit attention_clock kernels; do $f explain gpu.power.\$k | grep -q \"^power.\$k, of a GPU\" || exit 1; done"

@@ -118,6 +118,19 @@ idle() { # KEY: in the best plan's training it does not stand as `false`, which 
 import json, sys
 assert json.load(open(sys.argv[1]))["best"][0]["training"][sys.argv[2]] is not False' "$tmp/idle.json" "$1"
 }
+again() { # what an answer states as its scenario is one that plan takes
+	$f simulate "$tmp/a.yaml" --set training.parallel={} --json | jq .scenario >"$tmp/stated.json" &&
+		test "$(jq .training.recompute_layers "$tmp/stated.json")" = 0 &&
+		$f plan "$tmp/stated.json" --top 1 --json | jq -e '.best | length == 1' >/dev/null
+}
+ok "a scenario as an answer states it" again
+cat >"$tmp/grouped.yaml" <<-E
+	model: llama3-70b
+	cluster: {gpu: h100-sxm, gpus: 64}
+	stack: nemo-25.02
+	training: {sequence_length: 8192, global_batch_size: 128, zero_group: 8, lora: {rank: 16}}
+E
+ok "groups of the first plan that do not go without saying" prints "It has zero_group 8" $f plan "$tmp/grouped.yaml" --top 1
 ok "a key that does nothing in the plan found is not in it" idle reshard_after_forward
 ok "no scenario" fails 64 "a SCENARIO is missing" $f plan
 for by in usd days; do

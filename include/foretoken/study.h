@@ -99,6 +99,8 @@ const char *ft_scenario_idle(const struct ft_scenario *scenario, size_t i,
 
 /* The i-th key of a scenario, dotted, and what it means; NULL after the last. */
 const char *ft_scenario_key(size_t i, const char **about);
+/* Its default in words; NULL: what an answer states under `scenario`, or none. */
+const char *ft_scenario_key_usual(const char *path);
 
 /* What makes one training run like another. study/residuals.csv has a column for each. */
 struct ft_traits {
