@@ -6,6 +6,7 @@
 #include "base/arena.h"
 #include "base/reader.h"
 #include "base/text.h"
+#include "models/activation.h"
 #include "models/family.h"
 #include "models/layers.h"
 
@@ -225,6 +226,7 @@ static void read_block(struct reader *r, const struct family *family,
 	model->sinks = family->sinks;
 	model->clamped = family->clamped;
 	model->halves = family->halves;
+	model->all_experts = family->all_experts;
 	model->scaled_rope = family->scaled_rope;
 	model->joined_qkv = family->joined_qkv;
 	model->joined_gate_up = family->joined_gate_up;
@@ -233,73 +235,6 @@ static void read_block(struct reader *r, const struct family *family,
 	model->logit_cap = read_quantity(r, "final_logit_softcapping", DIM_NONE, 0) > 0;
 	model->causal = read_bool(r, "is_causal", true);
 	model->predicted = read_int(r, "num_nextn_predict_layers", 0, 64, 0);
-}
-
-/* GELUs that Transformers computes by operations, and not by a call of PyTorch's
- * (transformers/activations.py, 5.17). */
-static enum ft_written_gelu writes_gelu(struct reader *r, const struct family *family)
-{
-	static const char *const written[] = { "gelu_new", "gelu_fast", "gelu_accurate",
-					       "quick_gelu", NULL };
-	const char *act = read_text(r, "hidden_act", "");
-
-	if (family->activation != FT_GELU || !*act)
-		return family->written_gelu;
-	for (size_t i = 0; written[i]; i++)
-		if (!strcmp(act, written[i]))
-			return FT_GELU_NEW;
-	return FT_GELU_CALLED;
-}
-
-/* Names that Transformers has (transformers/activations.py, 5.17), and what model types call theirs. */
-static bool is_activation(const char *act)
-{
-	static const char *const names[] = { "geglu",
-					     "gelu",
-					     "gelu_10",
-					     "gelu_accurate",
-					     "gelu_fast",
-					     "gelu_new",
-					     "gelu_python",
-					     "gelu_python_tanh",
-					     "gelu_pytorch_tanh",
-					     "laplace",
-					     "leaky_relu",
-					     "linear",
-					     "mish",
-					     "prelu",
-					     "quick_gelu",
-					     "relu",
-					     "relu2",
-					     "relu6",
-					     "sigmoid",
-					     "silu",
-					     "squared_relu",
-					     "swiglu",
-					     "swigluoai",
-					     "swish",
-					     "tanh",
-					     "xielu" };
-
-	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
-		if (!strcmp(act, names[i]))
-			return true;
-	return false;
-}
-
-static enum ft_activation read_activation(struct reader *r, const struct family *family)
-{
-	const char *act = read_text(r, "hidden_act", "");
-
-	if (*act && !is_activation(act))
-		reader_fail(r, "hidden_act",
-			    "'%.40s' is no activation that Transformers has", act);
-	if (family->activation == FT_SWIGLU || !*act)
-		return family->activation;
-	if (!strcmp(act, "relu"))
-		return FT_RELU;
-	return strcmp(act, "relu2") && strcmp(act, "squared_relu") ? FT_GELU :
-								     FT_SQUARED_RELU;
 }
 
 /* Hybrids have none, unless they say so. */
@@ -469,8 +404,7 @@ bool config_read(struct arena *mem, const struct family *family, const struct no
 	model->max_positions += model->max_positions ? family->more_rows : 0;
 	if (model->positions != FT_LEARNED)
 		model->max_positions = 0;
-	model->activation = read_activation(&r, family);
-	model->activation_numbers = family->activation_numbers;
+	activation_read(&r, family, model);
 	model->tied = read_bool(&r, "tie_word_embeddings", family->tied);
 	read_biases(&r, family, model);
 	read_block(&r, family, model);
@@ -480,7 +414,6 @@ bool config_read(struct arena *mem, const struct family *family, const struct no
 	if (!r.failed)
 		model->predicted_like = layers_predicted(&r, family, model);
 	model->plain = family->plain;
-	model->written_gelu = writes_gelu(&r, family);
 	if (!r.failed && family->few_heads == HEADS_FALCON &&
 	    model->layer->kv_heads == 1 && model->layer->heads > 1)
 		model->plain = FT_PLAIN_32; /* one head is not spread over all */

@@ -35,10 +35,12 @@ struct family {
 	enum few_heads few_heads;
 	enum ft_joined joined_qkv;
 	enum ft_plain plain;
-	int norms;			   /* of a layer; 0: two */
-	int more_rows;			   /* of a learned position table */
-	int activation_numbers;		   /* that a layer's activation learns */
-	enum ft_written_gelu written_gelu; /* unless hidden_act says otherwise */
+	int norms;			    /* of a layer; 0: two */
+	int more_rows;			    /* of a learned position table */
+	int activation_numbers;		    /* that a layer's activation learns */
+	enum ft_written written_activation; /* unless hidden_act says otherwise */
+	bool gelu_gate;			    /* likewise */
+	bool all_experts; /* each computes all tokens, in Transformers' class */
 	bool tied;	  /* these four unless the config says otherwise: */
 	bool linear_bias; /* every linear layer of a block has a bias */
 	bool parallel;	  /* attention and MLP side by side */

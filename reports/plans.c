@@ -195,7 +195,8 @@ static struct ft_plan usual_groups(const struct ft_scenario *s)
 {
 	struct ft_plan p = *s->plan;
 
-	p.zero_group = p.dp * p.cp;
+	if (p.sharding == FT_ZERO1 || p.sharding == FT_ZERO2)
+		p.zero_group = p.dp * p.cp;
 	p.shard = p.sharding == FT_HSDP ?
 			  ft_plan_near_shard(&p, s->cluster->ranks_per_node) :
 			  p.shard;

@@ -243,6 +243,8 @@ static bool read_layout(const struct node *node, struct ft_layout_rules *l,
 	l->windows = read_bool(&r, "windows", true);
 	l->fp8_windows_back = read_bool(&r, "fp8_windows_back", l->windows);
 	l->plain_sinks = read_bool(&r, "plain_sinks", false);
+	l->plain_caps = read_bool(&r, "plain_caps", false);
+	l->vocab_multiple = read_int(&r, "vocab_multiple", 0, 1 << 20, 0);
 	l->attention = read_text(&r, "attention", "");
 	l->masked_attention = read_text(&r, "masked_attention", "");
 	return reader_close(&r);
@@ -469,10 +471,11 @@ const struct ft_number *ft_stack_gemm(const struct ft_stack *stack,
 	return &stack->gemm_factor;
 }
 
-bool ft_stack_unfused(const struct ft_stack *stack, bool sinks, bool plain)
+bool ft_stack_unfused(const struct ft_stack *stack, bool sinks, bool plain, bool capped)
 {
 	return !strcmp(stack->layout.attention, "unfused") ||
 	       (stack->layout.plain_sinks && sinks) ||
+	       (stack->layout.plain_caps && capped) ||
 	       (stack->layout.model_classes && plain);
 }
 

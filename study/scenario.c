@@ -11,6 +11,7 @@
 #include "study/evidence.h"
 #include "study/keys.h"
 #include "study/shelf.h"
+#include "study/stack_there.h"
 
 struct whole {
 	struct ft_scenario scenario; /* first: the handle is the arena's */
@@ -79,7 +80,8 @@ struct ft_plan_context scenario_plan_context(const struct ft_scenario *s)
 		.ranks_per_node = s->cluster->ranks_per_node,
 		.ragged_batch = s->stack->layout.ragged_batch,
 		.unfused = ft_stack_unfused(s->stack, s->model->sinks,
-					    s->model->plain != FT_PLAIN_NOT),
+					    s->model->plain != FT_PLAIN_NOT,
+					    s->model->score_cap),
 		.any_layout = s->cluster->gpu->any_layout,
 		.unsharded_pipeline = s->stack->layout.unsharded_pipeline,
 		.gpus = s->cluster->gpus_mark,
@@ -101,39 +103,6 @@ static bool load_plan(struct whole *w, const struct node *training,
 	       (depth == SCENARIO_LENIENT || scenario_no_idle_key(s, training, err));
 }
 
-/* A framework's build is one vendor's: NeMo does not run on an MI300X. */
-static bool runs_there(const struct ft_scenario *s, const struct node *at,
-		       struct ft_error *err)
-{
-	const char *whose = s->stack->vendor;
-
-	if (!strcmp(whose, "any") || !strcmp(whose, s->cluster->gpu->vendor))
-		return true;
-	return ft_fail(
-		err, at ? &at->mark : &s->cluster->gpus_mark,
-		"stack %s runs on %s GPUs only, and %s is an %s GPU; choose another stack "
-		"(see foretoken list stacks)",
-		s->stack->name, whose, s->cluster->gpu->name, s->cluster->gpu->vendor);
-}
-
-/* Attention that the GPU's profile knows nothing of would run as its usual one, without a word. */
-static bool attends_there(struct whole *w, const struct node *at, struct ft_error *err)
-{
-	const struct ft_cluster *c = w->scenario.cluster;
-	const struct ft_layout_rules *rules = &w->scenario.stack->layout;
-	const char *const impl[] = { rules->attention, rules->masked_attention };
-
-	for (int i = 0; i < 2; i++)
-		if (impl[i][0] && strcmp(impl[i], "unfused") != 0 &&
-		    strcmp(impl[i], "plain") != 0 &&
-		    !ft_attention_known(c->gpu, impl[i]))
-			return ft_fail(err, at ? &at->mark : &c->gpus_mark,
-				       "attention '%s' is not one of %s, which %s has",
-				       impl[i], ft_attention_names(&w->mem, c->gpu),
-				       c->gpu->name);
-	return true;
-}
-
 static bool load_work(struct whole *w, struct reader *r, struct ft_error *err)
 {
 	struct ft_scenario *s = &w->scenario;
@@ -152,8 +121,10 @@ static bool load_work(struct whole *w, struct reader *r, struct ft_error *err)
 		shelf_stack(w->scenario.shelf, stack ? stack->text : FT_STACK_UNNAMED,
 			    stack ? &stack->mark : NULL, err);
 	s->evidence = shelf_evidence(w->scenario.shelf, err);
-	return s->evidence && s->stack && runs_there(s, stack, err) &&
-	       attends_there(w, stack, err) && ft_scenario_ccl(s, err);
+	if (s->stack && !w->model->vocab_multiple)
+		w->model->vocab_multiple = s->stack->layout.vocab_multiple;
+	return s->evidence && s->stack && stack_runs_there(s, stack, &w->mem, err) &&
+	       ft_scenario_ccl(s, err);
 }
 
 /* The scenario's own library, or the stack's for this GPU. */

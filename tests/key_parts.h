@@ -15,6 +15,7 @@
 #define MIXTRAL "{model: {name: mixtral-8x7b, num_hidden_layers: 4}, "
 #define OSS "{model: {name: gpt-oss-20b, num_hidden_layers: 4}, "
 #define GPT "{model: {name: gpt-1.5b, num_hidden_layers: 4}, "
+#define GEMMA "{model: {name: gemma2-9b, num_hidden_layers: 4}, "
 #define IB ON("h100-sxm", "16", "ib-ndr-rail") "hgx-h100}, "
 #define ROCE \
 	ON("mi300x", "1024", "roce-400-rail") \
@@ -47,6 +48,8 @@ static const char experts_amd_fp8[] = EXPERTS_AMD("fp8");
 static const char experts_paired[] = OSS IB "stack: nemo-24, " TRAIN(
 	"4096",
 	"32") "micro_batch_size: 1, precision: fp8, attention_precision: fp8, parallel: {ep: 4}, overlap: {ep: true}}, " COST;
+static const char capped[] =
+	GEMMA IB "stack: nemo-24, " TRAIN("4096", "16") "parallel: {tp: 2}}, " COST;
 static const char adapters_cp[] = LLAMA IB "stack: nemo-24, " TRAIN(
 	"16384",
 	"16") "precision: fp8, parallel: {cp: 4}, lora: {rank: 8, targets: all}}, " COST;
@@ -181,7 +184,7 @@ static const struct key_part parts[] = {
 	  "stacks",
 	  "megatron-core",
 	  { plain, zero1_pipeline, tp_overlapped, experts_fp8, experts_wide,
-	    experts_paired, experts_forced, adapters_cp } },
+	    experts_paired, experts_forced, adapters_cp, capped } },
 	{ "stack",
 	  "stacks",
 	  "megatron-lm-2022",

@@ -135,6 +135,8 @@ static const struct absent of_stack[] = {
 	STACK("dropout", dropout, TRUTH, false),
 	STACK("gradient_fusion", gradient_fusion, TRUTH, true),
 	STACK("ignored_experts", ignored_experts, TRUTH, false),
+	STACK("plain_caps", plain_caps, TRUTH, false),
+	STACK("vocab_multiple", vocab_multiple, WHOLE, 0),
 	STACK("unsharded_pipeline", unsharded_pipeline, TRUTH, false),
 	STACK("whole_gradients", whole_gradients, TRUTH, false),
 	STACK("all_reduced_gradients", all_reduced_gradients, TRUTH, false),

@@ -75,9 +75,9 @@ static const char *text_of(struct arena *mem, const struct layer *l)
 		mem,
 		"{model_type: %s, hidden_size: %d, num_hidden_layers: 4, vocab_size: 1024, "
 		"num_attention_heads: %d, num_key_value_heads: %d, head_dim: %d, "
-		"intermediate_size: %d%s%s}",
+		"intermediate_size: %d%s%s%s}",
 		l->type, l->h, l->heads, l->latent ? l->heads : l->groups, l->wide,
-		l->f,
+		l->f, l->sandwich ? ", attn_logit_softcapping: null" : "",
 		!l->delta && !l->out_gate ?
 			"" :
 			arena_printf(mem,
@@ -137,9 +137,9 @@ static double counted(const struct layer *l, const struct stack *s)
 	n = (s->megatron && l->sliced ? 2 * h / l->tp : 2 * h) +
 	    (l->sliced ? 2 * h / l->tp : 2 * h);
 	if (l->beside) /* one of each serves both halves */
-		n -= 2 * h / l->tp;
+		n -= l->sliced ? 2 * h / l->tp : 2 * h;
 	if (l->sandwich) /* inputs of the norms behind the halves */
-		n += 2 * h / l->tp;
+		n += l->sliced ? 2 * h / l->tp : 2 * h;
 	if (l->latent) /* in front of a norm and behind it; a key's part that is turned */
 		n += (2. * (l->q_rank + l->kv_rank) + l->rope) *
 		     (l->sliced && s->megatron ? 1. / l->tp : 1);
@@ -152,7 +152,9 @@ static double counted(const struct layer *l, const struct stack *s)
 		     64. * l->value_heads / l->tp + out;
 	n += q + k + v + gate;
 	n += out * (l->gated && !s->megatron ? 2 : 1);
-	return n + f * (l->gated ? (s->eager ? 4 : 3) : 2);
+	/* Megatron's fused gates are of SiLU: Gemma's GELU is apart from its product */
+	return n +
+	       f * (l->gated ? (s->eager || (s->megatron && l->sandwich) ? 4 : 3) : 2);
 }
 
 static void a_layer_keeps_its_tensors(void **state)

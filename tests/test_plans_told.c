@@ -94,6 +94,19 @@ static void add_unseen(char *to, int a, int first)
 		add(to, "%sshard %s", part, known[a].shard);
 }
 
+/* Of the first plan: groups that are not all ranks that could share a state, or not a node of 8. */
+static void add_groups(char *to, int a)
+{
+	int64_t zero = known[a].zero_group ? atoi(known[a].zero_group) : 0;
+	bool shares = !strncmp(known[a].row[8], "zero", 4);
+
+	if (shares && zero != known[a].shares)
+		add(to, " It has zero_group %d.", (int)zero);
+	if (!strcmp(known[a].row[8], "hsdp") && strcmp(known[a].shard, "8") != 0)
+		add(to, " It has shard %s.", known[a].shard);
+	add(to, "\n");
+}
+
 /* What the run takes, and whether it may. */
 static void add_run(char *to, const struct ft_fleet *f, const struct ft_asked *limit)
 {
@@ -112,7 +125,8 @@ static void add_reasons(char *to, const struct found *f, bool asked)
 {
 	size_t equal = 0;
 
-	add(to, "\nWhy the first: %s\n", f->best[0].why);
+	add(to, "\nWhy the first: %s", f->best[0].why);
+	add_groups(to, f->which[0]);
 	for (size_t i = 1; i < f->p.n; i++) {
 		add(to, "  %3zu  %s", i + 1, f->best[i].why);
 		add_unseen(to, f->which[i], f->which[0]);

@@ -37,6 +37,7 @@ static const struct {
 	TRUTH(dropout),
 	TRUTH(gradient_fusion),
 	TRUTH(ignored_experts),
+	TRUTH(plain_caps),
 	TRUTH(unsharded_pipeline),
 	TRUTH(collectives_in_turn),
 	TRUTH(whole_gradients),
@@ -437,20 +438,22 @@ static void what_a_stack_says_is_read(void **state)
 }
 
 /* Scores go to memory by the stack's word, or for sinks, or for a model's own class. */
-static void scores_go_to_memory_for_three_reasons(void **state)
+static void scores_go_to_memory_for_four_reasons(void **state)
 {
 	(void)state;
-	for (int i = 0; i < 32; i++) {
+	for (int i = 0; i < 128; i++) {
 		struct ft_stack s = { .name = "x" };
 		bool unfused = i & 1, plain_sinks = i & 2, classes = i & 4;
-		bool sinks = i & 8, plain = i & 16;
+		bool sinks = i & 8, plain = i & 16, capped = i & 32;
+		bool plain_caps = i & 64;
 
 		s.layout.attention = unfused ? "unfused" : "cudnn";
 		s.layout.plain_sinks = plain_sinks;
+		s.layout.plain_caps = plain_caps;
 		s.layout.model_classes = classes;
-		assert_int_equal(ft_stack_unfused(&s, sinks, plain),
+		assert_int_equal(ft_stack_unfused(&s, sinks, plain, capped),
 				 unfused || (plain_sinks && sinks) ||
-					 (classes && plain));
+					 (plain_caps && capped) || (classes && plain));
 	}
 }
 
@@ -458,7 +461,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_a_stack_says_is_read),
-		cmocka_unit_test(scores_go_to_memory_for_three_reasons),
+		cmocka_unit_test(scores_go_to_memory_for_four_reasons),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

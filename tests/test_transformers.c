@@ -127,8 +127,8 @@ static void sinks_leave_scores_plain(void **state)
 		  (8 + 6) / 2.);
 	assert_true(sum_of(p.graph, "scores").n == 3 * LAYERS);
 	assert_true(sum_of(p.graph, "attention").n == 0);
-	assert_true(ft_stack_unfused(p.stack, true, false) &&
-		    !ft_stack_unfused(p.stack, false, false));
+	assert_true(ft_stack_unfused(p.stack, true, false, false) &&
+		    !ft_stack_unfused(p.stack, false, false, false));
 	drop(&p);
 	step(&p, "gpt-oss-20b", PLAIN, "moe_force_balance: true");
 	assert_true(sum_of(p.graph, "softmax").n == 0);

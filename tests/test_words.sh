@@ -119,10 +119,12 @@ keys(json.load(sys.stdin), "")' >"$tmp/json"
 sed 's/^\(electricity\|colocation\|maintenance\|staff\)_usd_per_gpu_hour$/.\1_.../' "$tmp/json" >"$tmp/rows"
 ok "every key of JSON is explained" every "$tmp/rows"
 $f list keys | awk 'NR > 1 { print $1 }' >"$tmp/keys"
-documented() { # every key of a scenario is in foretoken-scenario(5)
+documented() { # every key of a scenario is in foretoken-scenario(5), whole or named beside its map
 	[ -s "$tmp/keys" ] || return 1
 	while read -r k; do
-		grep -qF -e "$k" man/foretoken-scenario.5 || { echo "$k is not in foretoken-scenario(5)" >&2; return 1; }
+		grep -qF -e "$k" man/foretoken-scenario.5 ||
+			{ grep -qE -e "^\.BR? ${k%.*}$" man/foretoken-scenario.5 &&
+				grep -qE -e "^\.BR? ${k##*.}( |$)" man/foretoken-scenario.5; } || { echo "$k is not in foretoken-scenario(5)" >&2; return 1; }
 	done <"$tmp/keys"
 }
 ok "every key of a scenario is in its page" documented

@@ -7,7 +7,7 @@
 bool is_unfused(const struct builder *b)
 {
 	return ft_stack_unfused(b->stack, b->model->sinks,
-				b->model->plain != FT_PLAIN_NOT);
+				b->model->plain != FT_PLAIN_NOT, b->model->score_cap);
 }
 
 /*
@@ -79,11 +79,13 @@ double score_kept(const struct builder *b)
 {
 	const struct plain *p = plain_of(b);
 
+	double cap = b->model->score_cap ? 2 : 0; /* the tanh's output */
+
 	if (b->rules->dropout)
-		return 5;
+		return 5 + cap;
 	if (sinks_compiled(b)) /* in 16 bit scores and output */
 		return 4;
-	return by_operation(b) ? p->kept : p->fused_kept;
+	return (by_operation(b) ? p->kept : p->fused_kept) + cap;
 }
 
 double score_gradients(const struct builder *b, const struct layer_sizes *s)
@@ -103,6 +105,16 @@ double plain_copies(const struct builder *b, const struct layer_sizes *s)
 	return plain_of(b)->context == FT_FP32 ? 4 * (double)(2 * s->q + s->out) : 0;
 }
 
+/* The cap on scores, c tanh(x / c): three kernels in 16 bit, or one that a compiler makes. */
+static void put_score_cap(struct builder *b, bool backward, double scores)
+{
+	bool compiled = b->rules->fusion == FT_FUSION_COMPILED;
+	double bytes = (compiled ? 4 : 12) + (backward ? 2 : 0);
+
+	if (b->model->score_cap)
+		put_memory(b, "score_cap", "default", scores * bytes, compiled ? 1 : 3);
+}
+
 /*
  * Bytes per score of everything between the two products. Megatron's fused kernel scales,
  * masks and normalizes at once: it reads the lower triangle and writes the whole square
@@ -119,8 +131,7 @@ static void softmax(struct builder *b, const struct layer_sizes *s, bool backwar
 	bool fits = (b->sequences * s->heads) % 4 == 0 && seq % 4 == 0 && seq <= 16384;
 	double row = 2 * (double)seq;
 
-	if (b->model->score_cap)
-		put_memory(b, "score_cap", "default", scores * (backward ? 6 : 4), 1);
+	put_score_cap(b, backward, scores);
 	if (!b->rules->fused_softmax || !fits) {
 		put_rows(b, "softmax", "softmax", scores * (backward ? 32 : 37),
 			 backward ? 4 : 5, row);

@@ -197,9 +197,15 @@ void attention_half(struct builder *b, const struct layer_sizes *s)
 	put_norm(b, s, "add_norm", r->add_norm);
 }
 
+/* Side by side, are attention's input and the MLP's one? Falcon 40B and GPT-NeoX have a norm for each. */
+static bool shares_norm(const struct builder *b, const struct layer_sizes *s)
+{
+	return s->beside && b->model->norms < 2;
+}
+
 void mlp_inside(struct builder *b, const struct layer_sizes *s)
 {
-	if (!s->beside) {
+	if (!shares_norm(b, s)) {
 		put_norm_cast(b, (double)(s->h * s->part));
 		enter_split(b, s, s->h, false);
 	}
@@ -250,7 +256,7 @@ void mlp_back(struct builder *b, const struct layer_sizes *s)
 		put_gate_up_joined(b, s);
 	put_cast(b, (double)(s->tokens * s->f * (gated ? 2 : 1)), 1);
 	adapters(b, s, SITE_UP, true);
-	if (!s->beside) {
+	if (!shares_norm(b, s)) {
 		column_back(b, s, s->h, up_products);
 		return;
 	}

@@ -68,6 +68,7 @@ struct recipe {
 /* Does a compiler make one kernel of an expert's gate, clamps and all? */
 bool has_compiled_gates(const struct builder *b);
 const struct recipe *recipe_of(const struct builder *b);
+const struct routing *routing_of(const struct builder *b);
 /* Of norms: those with a mean are one call in any framework. */
 const struct recipe *norm_recipe(const struct builder *b);
 bool norms_in_operations(const struct builder *b);
@@ -83,6 +84,7 @@ void put_moved(struct builder *b, const char *name, const char *curve, struct mo
 void put_activation(struct builder *b, const struct layer_sizes *s, const char *name,
 		    bool backward);
 double gelu_kept(const struct builder *b);
+bool gates_apart(const struct builder *b); /* the gate, and its product */
 void put_norm(struct builder *b, const struct layer_sizes *s, const char *name,
 	      struct coefficients c);
 /* Of the first norm of a layer, which a compiler may join with the casts behind it. */
@@ -118,7 +120,18 @@ void mlp_back(struct builder *b, const struct layer_sizes *s);
 void bias_gradients(struct builder *b, const struct layer_sizes *s);
 void up_products(struct builder *b, const struct layer_sizes *s, enum ft_layout layout);
 
-/* experts.c: a routed MLP inside a layer, cut where tokens travel */
+/* expert_biases.c: of both products' outputs, so many features each of so many copies */
+struct biased {
+	double copies, first, second;
+	int local;   /* experts of the rank */
+	bool direct; /* a kernel that sends a token once, whose weights are in fp32 */
+};
+void expert_biases(struct builder *b, const struct biased *e, bool backward);
+
+/* experts.c: a routed MLP inside a layer, cut where tokens travel. Experts that compute a token, all of
+ * them where the model's class does so. */
+bool runs_all_experts(const struct builder *b);
+int64_t experts_used(const struct builder *b, const struct ft_layer *l);
 void experts_send(struct builder *b, const struct ft_layer *l);
 void experts_run(struct builder *b, const struct ft_layer *l);
 void experts_return(struct builder *b, const struct ft_layer *l);

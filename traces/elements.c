@@ -42,6 +42,15 @@ static const struct routing operations_routing = {
 	.unpermute_back = { 7.8, 3, .strided = { 12.2, 4 } },
 	.exchanged_only = true,
 };
+/* Llama 4's class: tokens repeated for every expert, each times its router's weight, and the outputs summed; backward these gradients
+ * copied, two products and a sum of the weights', and a sum over the repeats. Counted from Transformers' modeling_llama4.py (5.17). */
+static const struct routing every_routing = {
+	.permute = { 4, 1, .strided = { 4, 1 } },
+	.unpermute = { 2, 1 },
+	.permute_back = { 10, 4 },
+	.unpermute_back = { 4, 1 },
+	.exchanged_only = true,
+};
 /* Assumed: bf16 features are read and written once, by two kernels. */
 static const struct routing fused_routing = {
 	.permute = { 4, 2 },
@@ -235,28 +244,41 @@ double norm_kept(const struct builder *b)
 /*
  * A GELU by operations. gelu_new: x^3, its factor, the sum, sqrt(2 / pi), tanh, 1 + tanh, x / 2 and their product;
  * backward the gradients of each and two sums of those of x; three results on the way stay beside x. BLOOM's
- * has nine operations, keeps x alone, and eighteen backward. Counted from Transformers' activations.py and
- * modeling_bloom.py (5.17).
+ * has nine operations, keeps x alone, and eighteen backward. A ReLU and its square; backward the square's copy and two
+ * products, and the ReLU's. xIELU has twelve: two branches of x, chosen by its sign; backward also sums for two numbers that it learns;
+ * a mask and three results stay. Counted from Transformers' activations.py and modeling_bloom.py (5.17).
  */
 static const struct written {
 	struct coefficients pass[2];
 	double kept;
 } written[] = {
-	[FT_GELU_NEW] = { { { 0, 36, 0, 8, 0 }, { 0, 56, 0, 13, 0 } }, 6 },
-	[FT_GELU_BLOOM] = { { { 0, 42, 0, 9, 0 }, { 0, 88, 0, 18, 0 } }, 0 },
+	[FT_WRITTEN_GELU] = { { { 0, 36, 0, 8, 0 }, { 0, 56, 0, 13, 0 } }, 6 },
+	[FT_WRITTEN_BLOOM] = { { { 0, 42, 0, 9, 0 }, { 0, 88, 0, 18, 0 } }, 0 },
+	[FT_WRITTEN_SQUARE] = { { { 0, 8, 0, 2, 0 }, { 0, 20, 0, 4, 0 } }, 0 },
+	[FT_WRITTEN_XIELU] = { { { 0, 58, 0, 12, 0 }, { 0, 102, 0, 26, 0 } }, 7 },
 };
 
-static const struct written *written_gelu(const struct builder *b)
-{
-	bool is = b->model->written_gelu != FT_GELU_CALLED && b->rules->model_classes &&
-		  by_operation(b);
+/* Megatron Core fuses gates of SiLU alone with their product: a GELU and the product, backward two products, the GELU's
+ * and both halves joined (its transformer/mlp.py). */
+static const struct coefficients gelu_gate[] = { { .f = 10, .launches = 2 },
+						 { .f = 26, .launches = 4 } };
 
-	return is ? &written[b->model->written_gelu] : NULL;
+bool gates_apart(const struct builder *b)
+{
+	return b->model->gelu_gate && b->rules->fusion == FT_FUSION_KERNELS;
+}
+
+static const struct written *written_activation(const struct builder *b)
+{
+	bool is = b->model->written_activation != FT_WRITTEN_NOT &&
+		  b->rules->model_classes && by_operation(b);
+
+	return is ? &written[b->model->written_activation] : NULL;
 }
 
 double gelu_kept(const struct builder *b)
 {
-	const struct written *w = written_gelu(b);
+	const struct written *w = written_activation(b);
 
 	return w ? w->kept : 0;
 }
@@ -265,9 +287,11 @@ void put_activation(struct builder *b, const struct layer_sizes *s, const char *
 		    bool backward)
 {
 	const struct recipe *r = recipe_of(b);
-	const struct written *w = written_gelu(b);
+	const struct written *w = written_activation(b);
 
-	if (b->model->activation == FT_SWIGLU)
+	if (gates_apart(b))
+		put_element(b, s, name, "swiglu", gelu_gate[backward]);
+	else if (b->model->activation == FT_SWIGLU)
 		put_element(b, s, name, "swiglu", backward ? r->gated_back : r->gated);
 	else if (w)
 		put_element(b, s, name, "mul", w->pass[backward]);
@@ -278,6 +302,11 @@ void put_activation(struct builder *b, const struct layer_sizes *s, const char *
 const struct recipe *recipe_of(const struct builder *b)
 {
 	return &recipes[b->rules->fusion];
+}
+
+const struct routing *routing_of(const struct builder *b)
+{
+	return runs_all_experts(b) ? &every_routing : recipe_of(b)->routing;
 }
 
 const struct recipe *norm_recipe(const struct builder *b)

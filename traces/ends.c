@@ -130,11 +130,7 @@ static void logit_cap(struct builder *b, bool backward)
 
 	if (b->model->logit_cap && !(compiled && b->rules->fused_loss))
 		put_memory(b, backward ? "logit_cap_back" : "logit_cap", "default",
-			   (eager    ? 12 :
-			    backward ? 6 :
-				       4) *
-				   head_logits(b),
-			   eager ? 3 : 1);
+			   (backward && !eager ? 14 : 12) * head_logits(b), 3);
 }
 
 /* The output head stays in 16 bit when the blocks run in 8 or 4. */

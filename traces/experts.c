@@ -25,6 +25,16 @@ struct routed {
 	bool gated, direct; /* direct: by a kernel that sends a token once */
 };
 
+bool runs_all_experts(const struct builder *b)
+{
+	return b->model->all_experts && b->rules->model_classes;
+}
+
+int64_t experts_used(const struct builder *b, const struct ft_layer *l)
+{
+	return runs_all_experts(b) ? l->experts : l->experts_per_token;
+}
+
 static double uneven(const struct builder *b)
 {
 	if (b->plan->capacity_factor > 0)
@@ -58,8 +68,8 @@ static struct routed routed_of(const struct builder *b, const struct ft_layer *l
 		sent = ft_fanout_reached(r.fanout, (double)p->ep);
 	}
 	r.tokens = p->sequence_parallel ? b->tokens / p->tp : b->tokens;
-	r.copies = (int64_t)((double)(r.tokens * l->experts_per_token * p->etp) *
-			     uneven(b));
+	r.copies =
+		(int64_t)((double)(r.tokens * experts_used(b, l) * p->etp) * uneven(b));
 	r.gathered = p->etp;
 	r.local = l->experts / p->ep;
 	r.width = l->expert_intermediate / p->etp;
@@ -112,7 +122,7 @@ static void by_rank(struct builder *b, const struct routed *r, const char *name,
 /* Do copies stay where they are, all experts being on the rank? */
 static bool stays(const struct builder *b)
 {
-	return b->plan->ep == 1 && recipe_of(b)->routing->exchanged_only;
+	return b->plan->ep == 1 && routing_of(b)->exchanged_only;
 }
 
 /* All that it computes, in the order of the experts: only a rank with several needs it, or one
@@ -120,7 +130,7 @@ static bool stays(const struct builder *b)
 static void by_expert(struct builder *b, const struct routed *r, const char *name,
 		      struct moved c)
 {
-	const struct routing *routing = recipe_of(b)->routing;
+	const struct routing *routing = routing_of(b);
 	bool by_map =
 		b->plan->dispatcher == FT_DISPATCH_DEEPEP && routing->permute.by_map;
 
@@ -140,7 +150,7 @@ static void ordering(struct builder *b, const struct routed *r, const char *name
 /* What is done to the outputs of both products, or to their gradients. */
 static void fill_outputs(struct builder *b, const struct routed *r, bool backward)
 {
-	struct moved fill = recipe_of(b)->routing->fill;
+	struct moved fill = routing_of(b)->fill;
 	int64_t features = r->h + (r->gated ? 2 : 1) * r->width;
 
 	fill.launches *= 2;
@@ -272,80 +282,16 @@ static void inner_cast(struct builder *b, const struct routed *r, int64_t featur
 		put_cast(b, (double)(r->copies * features), (int)r->local);
 }
 
-/*
- * What the biases of hand-fused experts move. Those of the first products are added and summed by
- * the products themselves. Those of the second are weighted like the copies, for each expert in
- * turn, in the w bytes of the router's weights (a direct kernel wants 4): a product with the
- * weights, a sum, a concatenation of all experts; backward two products and two sums, of which the
- * bias's and the weight's gradient come, and the concatenation. In 4 bytes casts come in addition.
- * Products spread a row's or a column's numbers, so that they are strided; sums down a column run at
- * half the rate, which is assumed in 4 bytes. Source: Megatron Core's grouped experts (github.com/NVIDIA/Megatron-LM,
- * megatron/core/transformer/moe/experts.py, read 2026-11-22 and 2026-11-26); measured alone:
- * measurements/probes/h100-2026-11-26-strided-unseen and h200-.
- */
-static struct moved weighted_bias(double w, int experts, bool backward)
+static void biases(struct builder *b, const struct routed *r, bool backward)
 {
-	double casts = w > 2 ? backward ? 12 : 6 : 0;
-	struct moved m = { .bytes = casts + (backward ? 4 + 4 * w : 2 + 4 * w),
-			   .launches = (backward ? 3 : 1) * experts + 1,
-			   .strided = { backward ? 4 * w : 0.5 + 1.3 * w,
-					(backward ? 2 : 1) * experts } };
-
-	return m;
-}
-
-/* Biases that PyTorch adds to the outputs of both products: by operations each row's is gathered, then added;
- * compiled in one pass, which is assumed. Backward the gradients are read once more; that by operations an expert's
- * are summed row after row is not counted. */
-static void gathered_bias(struct builder *b, const char *name, double numbers,
-			  bool backward)
-{
-	if (backward)
-		put_memory(b, name, "default", 2 * numbers, 2);
-	else if (by_operation(b))
-		put_memory(b, name, "add", 8 * numbers, 4);
-	else
-		put_memory(b, name, "default", 4 * numbers, 2);
-}
-
-/* NeMo AutoModel's of the first product: added for each expert in turn, then all joined; backward summed for each. The
- * second's are weighted as Megatron Core's are (_apply_bias in its moe/layers.py, read 2026-11-28). */
-static void plain_bias(struct builder *b, const char *name, const struct routed *r,
-		       bool backward)
-{
-	double outputs = (double)(r->copies * (r->gated ? 2 : 1) * r->width);
-
-	if (backward)
-		put_memory(b, name, "default", 2 * outputs, (int)r->local);
-	else
-		put_memory(b, name, "add", 8 * outputs, (int)r->local + 1);
-}
-
-static bool is_weighted_by_expert(const struct builder *b)
-{
-	return b->rules->fusion == FT_FUSION_MODULES ||
-	       (b->rules->fusion == FT_FUSION_KERNELS && !b->plan->fused_experts);
-}
-
-/* Biases of the experts' products. Fused experts add both, and sum the first's gradients; for the second's, which are
- * weighted, the output's gradients are read once more (sources at outer_cast). */
-static void expert_biases(struct builder *b, const struct routed *r, bool backward)
-{
-	const char *name = backward ? "expert_bias_back" : "expert_bias";
-	double copies = (double)r->copies, w = r->direct ? 4 : 2;
-	double outputs = (double)(r->h + (r->gated ? 2 : 1) * r->width);
-
-	if (!b->model->mlp_bias)
-		return;
-	if (b->rules->fusion == FT_FUSION_MODULES)
-		plain_bias(b, name, r, backward);
-	if (is_weighted_by_expert(b))
-		put_moved(b, name, "add", weighted_bias(w, (int)r->local, backward),
-			  copies * (double)r->h);
-	else if (b->rules->fusion != FT_FUSION_KERNELS)
-		gathered_bias(b, name, copies * outputs, backward);
-	else if (backward)
-		put_memory(b, name, "default", 2 * copies * (double)r->h, 1);
+	expert_biases(
+		b,
+		&(struct biased){ .copies = (double)r->copies,
+				  .first = (double)((r->gated ? 2 : 1) * r->width),
+				  .second = (double)r->h,
+				  .local = (int)r->local,
+				  .direct = r->direct },
+		backward);
 }
 
 /* Calls of the host for a routed MLP, when no graph holds it. */
@@ -405,8 +351,8 @@ void experts_send(struct builder *b, const struct ft_layer *l)
 	if (!(b->plan->capacity_factor > 0) && !b->graphed &&
 	    !(stays(b) && b->plan->grouped_experts))
 		host_waits(b, FT_HOST_SYNC);
-	ordering(b, &r, "order", recipe_of(b)->routing->order);
-	by_rank(b, &r, "permute", recipe_of(b)->routing->permute);
+	ordering(b, &r, "order", routing_of(b)->order);
+	by_rank(b, &r, "permute", routing_of(b)->permute);
 	exchange(b, &r, "ep_dispatch");
 }
 
@@ -416,16 +362,16 @@ void experts_run(struct builder *b, const struct ft_layer *l)
 
 	b->format = b->plan->expert_precision;
 	host_of_experts(b, &r, FT_HOST_EXPERTS_FORWARD);
-	by_expert(b, &r, "sort_by_expert", recipe_of(b)->routing->sort);
+	by_expert(b, &r, "sort_by_expert", routing_of(b)->sort);
 	outer_cast(b, &r);
 	up(b, &r, FT_FORWARD);
 	activate(b, &r);
 	inner_cast(b, &r, r.width);
 	down(b, &r, FT_FORWARD);
 	b->format = b->plan->precision;
-	expert_biases(b, &r, false);
+	biases(b, &r, false);
 	fill_outputs(b, &r, false);
-	by_expert(b, &r, "unsort", recipe_of(b)->routing->unsort);
+	by_expert(b, &r, "unsort", routing_of(b)->unsort);
 	exchange(b, &r, "ep_combine");
 }
 
@@ -433,7 +379,7 @@ void experts_return(struct builder *b, const struct ft_layer *l)
 {
 	struct routed r = routed_of(b, l);
 
-	by_rank(b, &r, "unpermute", recipe_of(b)->routing->unpermute);
+	by_rank(b, &r, "unpermute", routing_of(b)->unpermute);
 	latent(b, l, &r, false, false);
 	shared_expert(b, l, false);
 }
@@ -444,19 +390,19 @@ void experts_send_back(struct builder *b, const struct ft_layer *l)
 
 	shared_expert(b, l, true);
 	latent(b, l, &r, false, true);
-	by_rank(b, &r, "unpermute_back", recipe_of(b)->routing->unpermute_back);
+	by_rank(b, &r, "unpermute_back", routing_of(b)->unpermute_back);
 	exchange(b, &r, "ep_combine_back");
 }
 
 void experts_run_back(struct builder *b, const struct ft_layer *l)
 {
 	struct routed r = routed_of(b, l);
-	struct moved join = recipe_of(b)->routing->join_back;
+	struct moved join = routing_of(b)->join_back;
 
 	b->format = b->plan->expert_precision;
 	host_of_experts(b, &r, FT_HOST_EXPERTS_BACKWARD);
-	by_expert(b, &r, "unsort_back", recipe_of(b)->routing->unsort_back);
-	expert_biases(b, &r, true);
+	by_expert(b, &r, "unsort_back", routing_of(b)->unsort_back);
+	biases(b, &r, true);
 	fill_outputs(b, &r, true);
 	outer_cast(b, &r);
 	down(b, &r, FT_DGRAD);
@@ -470,7 +416,7 @@ void experts_run_back(struct builder *b, const struct ft_layer *l)
 	if (r.gated && !r.direct)
 		put_moved(b, "expert_join_back", "copy", join,
 			  (double)(r.copies * r.h));
-	by_expert(b, &r, "sort_back", recipe_of(b)->routing->sort_back);
+	by_expert(b, &r, "sort_back", routing_of(b)->sort_back);
 	exchange(b, &r, "ep_dispatch_back");
 }
 
@@ -485,8 +431,8 @@ void experts_return_back(struct builder *b, const struct ft_layer *l)
 {
 	struct routed r = routed_of(b, l);
 
-	by_rank(b, &r, "permute_back", recipe_of(b)->routing->permute_back);
-	ordering(b, &r, "order_back", recipe_of(b)->routing->order_back);
+	by_rank(b, &r, "permute_back", routing_of(b)->permute_back);
+	ordering(b, &r, "order_back", routing_of(b)->order_back);
 	b->graphed = b->plan->graphs != FT_GRAPHS_NONE;
 	latent(b, l, &r, true, true);
 	router(b, &r, l->experts, FT_DGRAD);

@@ -194,7 +194,7 @@ static double layer_gradient_bytes(const struct builder *b, int64_t layer)
 	double tokens = (double)s.tokens, h = (double)s.h, f = (double)s.f;
 	double each = (double)l->expert_intermediate / (double)b->plan->etp;
 	double held = (double)l->experts / (double)b->plan->ep;
-	double copies = (double)l->experts_per_token * (double)s.part;
+	double copies = (double)experts_used(b, l) * (double)s.part;
 	double inner = (double)ft_layer_expert_hidden(b->model, l);
 	double weights = b->plan->lora.rank ? 0 : h * f + inner * held * each;
 

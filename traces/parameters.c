@@ -136,6 +136,7 @@ static bool copies_words(const struct builder *b)
 	       !ft_schedule_folds(b->plan->schedule);
 }
 
+/* Learned positions are whole on each tensor rank, words are not (Megatron Core's LanguageModelEmbedding). */
 struct held ends_held(const struct builder *b, bool first, bool last)
 {
 	const struct ft_model *m = b->model;
@@ -147,7 +148,7 @@ struct held ends_held(const struct builder *b, bool first, bool last)
 	bool words = first || (last && copies_words(b));
 
 	if (words)
-		held.dense += ft_model_embedding_parameters(m, b->plan->tp) / tp;
+		held.dense += head / tp + (double)(m->max_positions * m->hidden_size);
 	if (last && !(m->tied && words)) /* tied: a copy of its own at the end */
 		held.dense += head / tp;
 	if (last)

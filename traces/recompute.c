@@ -134,7 +134,7 @@ static double expert_products(const struct builder *b, const struct layer_sizes 
 	int64_t h = ft_layer_expert_hidden(b->model, s->l);
 
 	return matrices * (double)(h * s->l->expert_intermediate) *
-	       (double)s->l->experts_per_token * (double)s->part / (double)s->tokens;
+	       (double)experts_used(b, s->l) * (double)s->part / (double)s->tokens;
 }
 
 /* Parameters of the products that selective recomputation runs again. */

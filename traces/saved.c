@@ -64,7 +64,8 @@ static double width_kept(const struct builder *b, const struct ft_layer *l,
 	bool gated = b->model->activation == FT_SWIGLU;
 	bool output = b->model->activation == FT_RELU &&
 		      b->rules->fusion != FT_FUSION_KERNELS && !l->experts;
-	bool apart = by_operation(b) && !(l->experts && has_compiled_gates(b));
+	bool apart = (by_operation(b) || gates_apart(b)) &&
+		     !(l->experts && has_compiled_gates(b));
 	double first = gated ? (apart ? 6 : 4) : 2 + gelu_kept(b);
 	double second = second_kept(b, l, set);
 
@@ -88,7 +89,7 @@ static double experts_bytes(const struct builder *b, const struct layer_sizes *s
 	struct builder routed = *b;
 	double capacity = b->plan->capacity_factor;
 	double copies =
-		(double)l->experts_per_token * sliced * (capacity > 0 ? capacity : 1);
+		(double)experts_used(b, l) * sliced * (capacity > 0 ? capacity : 1);
 	double input, each, shared, out = input_kept(b) * (double)l->expert_latent;
 
 	routed.format = b->plan->expert_precision;
@@ -183,7 +184,7 @@ static double score_bytes(const struct builder *b, const struct layer_sizes *s,
 static double other_saved(const struct builder *b, const struct layer_sizes *s,
 			  unsigned set)
 {
-	double h = 2 * (double)s->h / (double)b->plan->tp, more = 2 * (double)s->gate;
+	double h = 2 * first_width(b, s), more = 2 * (double)s->gate;
 	double operations = set & FT_MODULE_OPS ? 0 : norm_kept(b);
 	int64_t norms = ft_layer_norms(b->model, s->l);
 

@@ -34,10 +34,12 @@ enum ft_qk_norm {
 	FT_QK_WHOLE, /* one for each dimension of all heads */
 	FT_QK_BARE,  /* without weights */
 };
-enum ft_written_gelu { /* of its class, where it is no call of PyTorch's: */
-		       FT_GELU_CALLED, /* (it is) */
-		       FT_GELU_NEW,    /* gelu_new and kin, each result kept; */
-		       FT_GELU_BLOOM,  /* BLOOM's, computed again backward */
+enum ft_written { /* an activation in the model's class, where it is no call of PyTorch's: */
+		  FT_WRITTEN_NOT,    /* (it is) */
+		  FT_WRITTEN_GELU,   /* gelu_new and kin, each result kept; */
+		  FT_WRITTEN_BLOOM,  /* BLOOM's, computed again backward; */
+		  FT_WRITTEN_SQUARE, /* the square of a ReLU; */
+		  FT_WRITTEN_XIELU, /* Apertus' xIELU, without its package of kernels */
 };
 enum ft_plain { /* attention in the model's class, if no kernel of PyTorch's serves it: products of */
 		FT_PLAIN_NOT,	 /* (one does) */
@@ -86,7 +88,7 @@ struct ft_model {
 	enum ft_qk_norm qk_norm;
 	enum ft_joined joined_qkv;
 	enum ft_plain plain;
-	enum ft_written_gelu written_gelu;
+	enum ft_written written_activation;
 	bool joined_gate_up;	 /* one product, in the model's class */
 	bool joined_rotary;	 /* what is turned of a head, and the rest of it */
 	int norms;		 /* as wide as hidden_size, of a layer: 1, 2, 4 */
@@ -103,6 +105,8 @@ struct ft_model {
 	bool shared_gate;	     /* the shared expert's output times a gate */
 	bool sinks;		     /* a number for each head in the softmax */
 	bool clamped;		     /* both inputs of the experts' gate, before it */
+	bool gelu_gate;		     /* the MLP's gate is a GELU, not SiLU */
+	bool all_experts;	     /* in the class each expert computes all tokens */
 	bool halves;		     /* a framework's layer is one of ours' halves */
 	bool scaled_rope;	   /* rotary positions that also scale what they turn */
 	bool score_cap, logit_cap; /* tanh on scores, on logits */

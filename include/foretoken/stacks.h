@@ -164,6 +164,8 @@ struct ft_layout_rules {
 	bool windows;	       /* fused attention leaves out what no window sees */
 	bool fp8_windows_back; /* its backward in 8 bit, too */
 	bool plain_sinks;      /* attention with sinks is not fused */
+	bool plain_caps;       /* nor is that whose scores are capped */
+	int64_t vocab_multiple; /* of a model that says none: words are padded to so many times tp */
 	const char *attention; /* impl: cudnn fa2 fa3 aiter ...; "": the GPU's */
 	const char *
 		masked_attention; /* impl that is given a window as a mask; "": none is */
@@ -340,7 +342,8 @@ const struct ft_number *ft_stack_gemm(const struct ft_stack *stack,
 
 /* Does its attention write scores to memory and read them again? Of a model with sinks or without, and
  * of one whose class has plain attention. */
-bool ft_stack_unfused(const struct ft_stack *stack, bool sinks, bool plain);
+bool ft_stack_unfused(const struct ft_stack *stack, bool sinks, bool plain,
+		      bool capped);
 
 /* The stack's library for a generation of GPUs, loaded; the caller frees it. */
 struct ft_ccl *ft_stack_ccl(const struct ft_stack *stack, const char *generation,

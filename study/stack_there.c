@@ -1,0 +1,47 @@
+/* study/stack_there.c - does a scenario's stack run on its GPU: its vendor, and its kernels of attention */
+#include "study/stack_there.h"
+
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/node.h"
+
+/* A framework's build is one vendor's: NeMo does not run on an MI300X. */
+static bool is_built_for(const struct ft_scenario *s, const struct node *at,
+			 struct ft_error *err)
+{
+	const char *whose = s->stack->vendor;
+
+	if (!strcmp(whose, "any") || !strcmp(whose, s->cluster->gpu->vendor))
+		return true;
+	return ft_fail(
+		err, at ? &at->mark : &s->cluster->gpus_mark,
+		"stack %s runs on %s GPUs only, and %s is an %s GPU; choose another stack "
+		"(see foretoken list stacks)",
+		s->stack->name, whose, s->cluster->gpu->name, s->cluster->gpu->vendor);
+}
+
+/* Attention that the GPU's profile knows nothing of would run as its usual one, without a word. */
+static bool attends_there(const struct ft_scenario *s, const struct node *at,
+			  struct arena *mem, struct ft_error *err)
+{
+	const struct ft_cluster *c = s->cluster;
+	const struct ft_layout_rules *rules = &s->stack->layout;
+	const char *const impl[] = { rules->attention, rules->masked_attention };
+
+	for (int i = 0; i < 2; i++)
+		if (impl[i][0] && strcmp(impl[i], "unfused") != 0 &&
+		    strcmp(impl[i], "plain") != 0 &&
+		    !ft_attention_known(c->gpu, impl[i]))
+			return ft_fail(err, at ? &at->mark : &c->gpus_mark,
+				       "attention '%s' is not one of %s, which %s has",
+				       impl[i], ft_attention_names(mem, c->gpu),
+				       c->gpu->name);
+	return true;
+}
+
+bool stack_runs_there(const struct ft_scenario *s, const struct node *at,
+		      struct arena *mem, struct ft_error *err)
+{
+	return is_built_for(s, at, err) && attends_there(s, at, mem, err);
+}

@@ -1,0 +1,136 @@
+/*
+ * tests/test_activations.c - what stands between an MLP's two products, counted in bytes a number of its
+ * width: gates that Megatron fuses and gates that it does not, and activations that a class of
+ * Transformers writes out; and experts that compute every token
+ */
+#include "tests/transformers.h"
+
+#define MEGATRON "megatron-core"
+
+static double kept_of(const struct ft_graph *g)
+{
+	return segment_of(g, "forward")->net_bytes[FT_MEMORY_ACTIVATIONS];
+}
+
+/* SiLU's gate is one kernel: two read, one written (6), and backward 10. A GELU's is a GELU and a product
+ * (4 + 6), backward two products, the GELU's gradient (6 each way to 18) and both joined (8). */
+static void megatron_fuses_gates_of_silu_alone(void **state)
+{
+	static const struct {
+		const char *model;
+		bool gelu;
+		double f;
+	} seen[] = {
+		{ "{name: llama3-8b, num_hidden_layers: 2}", false, 14336 },
+		{ "{name: llama3-8b, num_hidden_layers: 2, hidden_act: gelu}", true,
+		  14336 },
+		{ "{name: gemma3-27b, num_hidden_layers: 2}", true, 21504 },
+		{ "{name: gemma3-27b, num_hidden_layers: 2, hidden_act: silu}", false,
+		  21504 },
+	};
+	double keeps[2];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(seen) / sizeof(*seen); i++) {
+		double f = TOKENS * seen[i].f;
+		struct parts p;
+
+		build(&p, seen[i].model,
+		      "{sequence_length: 4096, global_batch_size: 2, micro_batch_size: 2, "
+		      "recompute: none}",
+		      MEGATRON, 1);
+		expect(&p, "activation", LAYERS, (seen[i].gelu ? 10 : 6) * f,
+		       seen[i].gelu ? 2 : 1);
+		expect(&p, "activation_back", LAYERS, (seen[i].gelu ? 26 : 10) * f,
+		       seen[i].gelu ? 4 : 1);
+		keeps[i % 2] = kept_of(p.graph);
+		if (i % 2) /* the GELU's output, beside both inputs and the product */
+			near_frac(fabs(keeps[1] - keeps[0]), 2 * f, 1e-9);
+		drop(&p);
+	}
+}
+
+/* Nemotron-H's squared ReLU and Apertus' xIELU; compiled they are one pass. */
+static void classes_write_activations_out(void **state)
+{
+	static const struct {
+		const char *type, *stack;
+		double forth, back, kept;
+		int launches, launches_back;
+	} seen[] = {
+		{ "apertus", EAGER, 58, 102, 2 + 7 + 2, 12, 26 },
+		{ "apertus", "transformers-5-compile", 4, 6, 2 + 2, 1, 1 },
+		{ "apertus", MEGATRON, 4, 6, 2 + 2, 1, 1 },
+		{ "nemotron", EAGER, 8, 20, 2 + 2, 2, 4 },
+		{ "nemotron", "transformers-5-compile", 4, 6, 2 + 2, 1, 1 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(seen) / sizeof(*seen); i++) {
+		double f[2] = { 8192, 16384 }, keeps[2];
+
+		for (int k = 0; k < 2; k++) {
+			struct arena mem = { 0 };
+			struct parts p;
+
+			build(&p,
+			      arena_printf(
+				      &mem,
+				      "{model_type: %s, hidden_size: 2048, "
+				      "num_hidden_layers: 2, num_attention_heads: 16, "
+				      "num_key_value_heads: 16, "
+				      "intermediate_size: %g, vocab_size: 32000}",
+				      seen[i].type, f[k]),
+			      "{sequence_length: 4096, global_batch_size: 2, "
+			      "micro_batch_size: 2, sharding: ddp, recompute: none}",
+			      seen[i].stack, 1);
+			expect(&p, "activation", LAYERS, seen[i].forth * f[k] * TOKENS,
+			       seen[i].launches);
+			expect(&p, "activation_back", LAYERS,
+			       seen[i].back * f[k] * TOKENS, seen[i].launches_back);
+			keeps[k] = kept_of(p.graph);
+			drop(&p);
+			arena_release(&mem);
+		}
+		near_frac(keeps[1] - keeps[0], seen[i].kept * (f[1] - f[0]) * TOKENS,
+			  1e-9);
+	}
+}
+
+/* Llama 4's class repeats all tokens for each of its 16 experts, and sends one to one of them anywhere
+ * else: products of experts are 16 times as large, and there is nothing to sort. */
+static void llama_4_computes_all_experts(void **state)
+{
+	double h = 5120, copies = 16 * TOKENS;
+	struct parts all, one;
+
+	(void)state;
+	step(&all, "llama4-scout", EAGER, "moe_force_balance: true");
+	step(&one, "llama4-scout", PLAIN, "moe_force_balance: true");
+	near_frac(sum_of(all.graph, "expert_gate_up").flop +
+			  sum_of(all.graph, "expert_down").flop,
+		  16 * (sum_of(one.graph, "expert_gate_up").flop +
+			sum_of(one.graph, "expert_down").flop),
+		  1e-9);
+	expect_on(&all, "permute", false, LAYERS, 4 * copies * h, 1);
+	expect_on(&all, "permute", true, LAYERS, 4 * copies * h, 1);
+	expect(&all, "unpermute", LAYERS, 2 * copies * h, 1);
+	expect(&all, "unpermute_back", LAYERS, 4 * copies * h, 1);
+	expect(&all, "permute_back", LAYERS, 10 * copies * h, 4);
+	expect(&all, "sort_by_expert", 0, 0, 0);
+	assert_true(kept_of(all.graph) >
+		    kept_of(one.graph) + 2 * 15 * TOKENS * (h + 8192));
+	drop(&all);
+	drop(&one);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(megatron_fuses_gates_of_silu_alone),
+		cmocka_unit_test(classes_write_activations_out),
+		cmocka_unit_test(llama_4_computes_all_experts),
+	};
+
+	return cmocka_run_group_tests_name("activations", tests, NULL, NULL);
+}
