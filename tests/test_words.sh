@@ -124,7 +124,7 @@ documented() { # every key of a scenario is in foretoken-scenario(5), whole or n
 	while read -r k; do
 		grep -qF -e "$k" man/foretoken-scenario.5 ||
 			{ grep -qE -e "^\.BR? ${k%.*}$" man/foretoken-scenario.5 &&
-				grep -qE -e "^\.BR? ${k##*.}( |$)" man/foretoken-scenario.5; } || { echo "$k is not in foretoken-scenario(5)" >&2; return 1; }
+				grep -qE -e "^\.BR? (.* )?${k##*.}( |,|\$)" man/foretoken-scenario.5; } || { echo "$k is not in foretoken-scenario(5)" >&2; return 1; }
 	done <"$tmp/keys"
 }
 ok "every key of a scenario is in its page" documented
