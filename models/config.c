@@ -226,6 +226,8 @@ static void read_block(struct reader *r, const struct family *family,
 	model->sinks = family->sinks;
 	model->clamped = family->clamped;
 	model->halves = family->halves;
+	model->written_norm = family->written_norm;
+	model->scaled_logits = family->scaled_logits;
 	model->all_experts = family->all_experts;
 	model->scaled_rope = family->scaled_rope;
 	model->joined_qkv = family->joined_qkv;

@@ -50,19 +50,38 @@ static void megatron_fuses_gates_of_silu_alone(void **state)
 	}
 }
 
-/* Nemotron-H's squared ReLU and Apertus' xIELU; compiled they are one pass. */
+/* Nemotron's squared ReLU, and Apertus' xIELU, of which what spreads one number over all is not vectorized; compiled they are
+ * one pass. */
 static void classes_write_activations_out(void **state)
 {
 	static const struct {
 		const char *type, *stack;
-		double forth, back, kept;
-		int launches, launches_back;
+		double forth[2], back[2], kept; /* vectorized, and not */
+		int launches[2], launches_back[2];
 	} seen[] = {
-		{ "apertus", EAGER, 58, 102, 2 + 7 + 2, 12, 26 },
-		{ "apertus", "transformers-5-compile", 4, 6, 2 + 2, 1, 1 },
-		{ "apertus", MEGATRON, 4, 6, 2 + 2, 1, 1 },
-		{ "nemotron", EAGER, 8, 20, 2 + 2, 2, 4 },
-		{ "nemotron", "transformers-5-compile", 4, 6, 2 + 2, 1, 1 },
+		{ "apertus",
+		  EAGER,
+		  { 37.4, 25.7 },
+		  { 87, 41.7 },
+		  2 + 7 + 2,
+		  { 7, 5 },
+		  { 17, 8 } },
+		{ "apertus",
+		  "transformers-5-compile",
+		  { 4 },
+		  { 6 },
+		  2 + 2,
+		  { 1 },
+		  { 1 } },
+		{ "apertus", MEGATRON, { 4 }, { 6 }, 2 + 2, { 1 }, { 1 } },
+		{ "nemotron", EAGER, { 8 }, { 20 }, 2 + 2, { 2 }, { 4 } },
+		{ "nemotron",
+		  "transformers-5-compile",
+		  { 4 },
+		  { 6 },
+		  2 + 2,
+		  { 1 },
+		  { 1 } },
 	};
 
 	(void)state;
@@ -84,10 +103,17 @@ static void classes_write_activations_out(void **state)
 			      "{sequence_length: 4096, global_batch_size: 2, "
 			      "micro_batch_size: 2, sharding: ddp, recompute: none}",
 			      seen[i].stack, 1);
-			expect(&p, "activation", LAYERS, seen[i].forth * f[k] * TOKENS,
-			       seen[i].launches);
-			expect(&p, "activation_back", LAYERS,
-			       seen[i].back * f[k] * TOKENS, seen[i].launches_back);
+			for (int s = 0; s < 2; s++) {
+				double n = f[k] * TOKENS;
+
+				expect_on(&p, "activation", s,
+					  seen[i].forth[s] > 0 ? LAYERS : 0,
+					  seen[i].forth[s] * n, seen[i].launches[s]);
+				expect_on(&p, "activation_back", s,
+					  seen[i].back[s] > 0 ? LAYERS : 0,
+					  seen[i].back[s] * n,
+					  seen[i].launches_back[s]);
+			}
 			keeps[k] = kept_of(p.graph);
 			drop(&p);
 			arena_release(&mem);
@@ -107,9 +133,9 @@ static void llama_4_computes_all_experts(void **state)
 	(void)state;
 	step(&all, "llama4-scout", EAGER, "moe_force_balance: true");
 	step(&one, "llama4-scout", PLAIN, "moe_force_balance: true");
-	near_frac(sum_of(all.graph, "expert_gate_up").flop +
+	near_frac(sum_of(all.graph, "expert_up").flop +
 			  sum_of(all.graph, "expert_down").flop,
-		  16 * (sum_of(one.graph, "expert_gate_up").flop +
+		  16 * (sum_of(one.graph, "expert_up").flop +
 			sum_of(one.graph, "expert_down").flop),
 		  1e-9);
 	expect_on(&all, "permute", false, LAYERS, 4 * copies * h, 1);
@@ -124,11 +150,56 @@ static void llama_4_computes_all_experts(void **state)
 	drop(&one);
 }
 
+/* Cohere's norm is written out on fp32, OLMo's is cast before and behind; compiled each is one kernel. Cohere's logits are
+ * scaled, 4 bytes each way. */
+static void classes_write_layer_norms_out(void **state)
+{
+	static const struct {
+		const char *type, *stack;
+		double bytes, strided;
+		int launches, launches_strided;
+	} seen[] = {
+		{ "cohere", EAGER, 25.7, 26.7, 6, 5 },
+		{ "olmo", EAGER, 14, 5.2, 2, 1 },
+		{ "cohere", PLAIN, 4, 0, 1, 0 },
+		{ "olmo", "transformers-5-compile", 4, 0, 1, 0 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(seen) / sizeof(*seen); i++) {
+		bool cohere = !strcmp(seen[i].type, "cohere");
+		double n = 2048 * TOKENS, words = 32000 * TOKENS;
+		struct arena mem = { 0 };
+		struct parts p;
+
+		build(&p,
+		      arena_printf(&mem,
+				   "{model_type: %s, hidden_size: 2048, "
+				   "num_hidden_layers: 2, num_attention_heads: 16, "
+				   "num_key_value_heads: 16, intermediate_size: 8192, "
+				   "vocab_size: 32000}",
+				   seen[i].type),
+		      "{sequence_length: 4096, global_batch_size: 4, micro_batch_size: 2, "
+		      "sharding: fsdp, gradient_dtype: fp32, recompute: none}",
+		      seen[i].stack, 2);
+		expect_on(&p, "norm", false, LAYERS, seen[i].bytes * n,
+			  seen[i].launches);
+		expect_on(&p, "norm", true, seen[i].strided > 0 ? LAYERS : 0,
+			  seen[i].strided * n, seen[i].launches_strided);
+		expect(&p, "logit_scale", cohere && seen[i].strided > 0, 4 * words, 1);
+		expect(&p, "logit_scale_back", cohere && seen[i].strided > 0, 4 * words,
+		       1);
+		drop(&p);
+		arena_release(&mem);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(megatron_fuses_gates_of_silu_alone),
 		cmocka_unit_test(classes_write_activations_out),
+		cmocka_unit_test(classes_write_layer_norms_out),
 		cmocka_unit_test(llama_4_computes_all_experts),
 	};
 

@@ -24,7 +24,7 @@ struct coefficients {
 	int launches;
 	double casts; /* as h, more where autocast runs norms in fp32 */
 	struct {
-		double h, r;
+		double h, f, r;
 		int launches;
 	} strided; /* beside these, by kernels of PyTorch that are not vectorized */
 };

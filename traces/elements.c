@@ -83,19 +83,37 @@ static const struct routing mapped_routing = {
 #define RMS_NORM(more, kernels) \
 	{ \
 		.h = 19.1 + (more), .launches = 5 + (kernels), .strided = { \
-			14.6, \
-			0, \
-			3 \
+			.h = 14.6, \
+			.launches = 3 \
 		} \
 	}
 #define RMS_NORM_BACK(more, kernels) \
 	{ \
 		.h = 72.4 + (more), .launches = 14 + (kernels), .strided = { \
-			19.7, \
-			0, \
-			4 \
+			.h = 19.7, \
+			.launches = 4 \
 		} \
 	}
+
+/*
+ * Cohere's layer norm is written out: cast, mean, difference, its square, mean, difference, root, product, weights, cast: 60 bytes,
+ * and 120 backward. OLMo's is PyTorch's on fp32, with casts before and behind (6 + 8 + 6; backward 6 + 12 + 6, no weights). Bytes of
+ * Cohere's, as above: measurements/traces/h100-transformers-cohere-8b-4L; OLMo's are counted.
+ */
+static const struct recipe centered = {
+	.norm = { .h = 25.7, .launches = 6, .strided = { .h = 26.7, .launches = 5 } },
+	.add_norm = { .h = 31.7,
+		      .launches = 7,
+		      .strided = { .h = 26.7, .launches = 5 } },
+	.norm_back = { .h = 122,
+		       .launches = 19,
+		       .strided = { .h = 29.5, .launches = 6 } },
+};
+static const struct recipe cast_norm = {
+	.norm = { .h = 14, .launches = 2, .strided = { .h = 5.2, .launches = 1 } },
+	.add_norm = { .h = 20, .launches = 3, .strided = { .h = 5.2, .launches = 1 } },
+	.norm_back = { .h = 26, .launches = 4, .strided = { .h = 5.5, .launches = 1 } },
+};
 
 /* What gpt-oss' gate has beside a plain one, a feature of its output: by operations seven instead of two, and
  * backward 18 instead of four, those of the clamps and of a row's every other number strided; compiled, the latter's
@@ -119,14 +137,14 @@ static const struct routing mapped_routing = {
 static const struct recipe recipes[] = {
 	[FT_FUSION_EAGER] = {
 		.norm = { 4, 0, 0, 1, 12 },
-		.rope = { 0, 0, 5.7, 4, .strided = { 0, 17.2, 12 } },
+		.rope = { 0, 0, 5.7, 4, .strided = { .r = 17.2, .launches = 12 } },
 		.shuffle = { 4, 0, 0, 1 },
 		.add_norm = { 10, 0, 0, 2, 12 },
 		.add = { 6, 0, 0, 1 },
 		.gated = { 0, 10, 0, 2 },
 		.plain = { 0, 4, 0, 1 },
 		.norm_back = { 16, 0, 0, 4, 6 },
-		.rope_back = { 0, 0, 9.7, 6, .strided = { 0, 15.1, 12 } },
+		.rope_back = { 0, 0, 9.7, 6, .strided = { .r = 15.1, .launches = 12 } },
 		.add_back = { 6, 0, 0, 1 },
 		.gated_back = { 0, 20, 0, 4 },
 		.plain_back = { 0, 6, 0, 1 },
@@ -174,13 +192,13 @@ static const struct recipe recipes[] = {
 	 * transposed, and attention's output lies as the product behind it reads it */
 	[FT_FUSION_OPERATIONS] = {
 		.norm = RMS_NORM(0, 0),
-		.rope = { .strided = { 0, 20.9, 10 } },
+		.rope = { .strided = { .r = 20.9, .launches = 10 } },
 		.add_norm = RMS_NORM(6, 1),
 		.add = { 6, 0, 0, 1 },
 		.gated = { 0, 10, 0, 2 },
 		.plain = { 0, 4, 0, 1 },
 		.norm_back = RMS_NORM_BACK(8, 2),
-		.rope_back = { 0, 0, 9, 6, .strided = { 0, 25.6, 14 } },
+		.rope_back = { 0, 0, 9, 6, .strided = { .r = 25.6, .launches = 14 } },
 		.add_back = { 6, 0, 0, 1 },
 		.gated_back = { 0, 20, 0, 4 },
 		.plain_back = { 0, 6, 0, 1 },
@@ -228,16 +246,25 @@ bool has_compiled_gates(const struct builder *b)
 	       b->rules->fusion == FT_FUSION_MODULES;
 }
 
+static bool writes_norms(const struct builder *b)
+{
+	return b->model->written_norm != FT_NORM_CALLED && b->rules->model_classes;
+}
+
 bool norms_in_operations(const struct builder *b)
 {
 	return b->rules->fusion == FT_FUSION_OPERATIONS &&
-	       b->model->norm == FT_RMS_NORM;
+	       (b->model->norm == FT_RMS_NORM || writes_norms(b));
 }
 
 double norm_kept(const struct builder *b)
 {
-	double trained = b->model->wide_norms ? 4 : 2;
+	bool centered_too = b->model->written_norm == FT_NORM_CENTERED;
+	double trained = b->model->wide_norms || centered_too ? 4 : 2;
 
+	if (norms_in_operations(b) &&
+	    writes_norms(b)) /* of fp32, once or twice, and what weights take */
+		return centered_too ? 6 + (b->plan->lora.rank ? 0 : trained) : 2;
 	return norms_in_operations(b) ? 2 + (b->plan->lora.rank ? 0 : trained) : 0;
 }
 
@@ -246,7 +273,8 @@ double norm_kept(const struct builder *b)
  * backward the gradients of each and two sums of those of x; three results on the way stay beside x. BLOOM's
  * has nine operations, keeps x alone, and eighteen backward. A ReLU and its square; backward the square's copy and two
  * products, and the ReLU's. xIELU has twelve: two branches of x, chosen by its sign; backward also sums for two numbers that it learns;
- * a mask and three results stay. Counted from Transformers' activations.py and modeling_bloom.py (5.17).
+ * a mask and three results stay. Counted from Transformers' activations.py and modeling_bloom.py (5.17). Numbers on the GPU spread over
+ * all are not vectorized: xIELU's as measurements/traces/h100-transformers-apertus-8b-4L moves them.
  */
 static const struct written {
 	struct coefficients pass[2];
@@ -255,7 +283,13 @@ static const struct written {
 	[FT_WRITTEN_GELU] = { { { 0, 36, 0, 8, 0 }, { 0, 56, 0, 13, 0 } }, 6 },
 	[FT_WRITTEN_BLOOM] = { { { 0, 42, 0, 9, 0 }, { 0, 88, 0, 18, 0 } }, 0 },
 	[FT_WRITTEN_SQUARE] = { { { 0, 8, 0, 2, 0 }, { 0, 20, 0, 4, 0 } }, 0 },
-	[FT_WRITTEN_XIELU] = { { { 0, 58, 0, 12, 0 }, { 0, 102, 0, 26, 0 } }, 7 },
+	[FT_WRITTEN_XIELU] = { { { .f = 37.4,
+				   .launches = 7,
+				   .strided = { .f = 25.7, .launches = 5 } },
+				 { .f = 87,
+				   .launches = 17,
+				   .strided = { .f = 41.7, .launches = 8 } } },
+			       7 },
 };
 
 /* Megatron Core fuses gates of SiLU alone with their product: a GELU and the product, backward two products, the GELU's
@@ -314,6 +348,9 @@ const struct recipe *norm_recipe(const struct builder *b)
 	bool called =
 		b->rules->fusion == FT_FUSION_OPERATIONS && !norms_in_operations(b);
 
+	if (norms_in_operations(b) && writes_norms(b))
+		return b->model->written_norm == FT_NORM_CENTERED ? &centered :
+								    &cast_norm;
 	return called ? &recipes[FT_FUSION_EAGER] : recipe_of(b);
 }
 
@@ -368,6 +405,7 @@ void put_element(struct builder *b, const struct layer_sizes *s, const char *nam
 		 const char *curve, struct coefficients c)
 {
 	struct coefficients strided = { .h = c.strided.h,
+					.f = c.strided.f,
 					.r = c.strided.r,
 					.launches = c.strided.launches };
 
@@ -398,7 +436,9 @@ void put_bare_norms(struct builder *b, const char *name, double numbers,
 		    double row_bytes, int norms, bool backward)
 {
 	static const struct coefficients of[] = { RMS_NORM(0, 0), RMS_NORM_BACK(0, 0) };
-	const struct coefficients *c = &of[backward];
+	const struct coefficients *c = !writes_norms(b) ? &of[backward] :
+				       backward		? &norm_recipe(b)->norm_back :
+							  &norm_recipe(b)->norm;
 
 	if (norms_in_operations(b)) {
 		put_memory(b, name, "add", c->h * numbers, c->launches * norms);

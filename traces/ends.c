@@ -133,6 +133,14 @@ static void logit_cap(struct builder *b, bool backward)
 			   (backward && !eager ? 14 : 12) * head_logits(b), 3);
 }
 
+/* Times a number, each way. */
+static void logit_scale(struct builder *b, bool backward)
+{
+	if (b->model->scaled_logits && b->rules->model_classes)
+		put_memory(b, backward ? "logit_scale_back" : "logit_scale", "mul",
+			   4 * head_logits(b), 1);
+}
+
 /* The output head stays in 16 bit when the blocks run in 8 or 4. */
 static void head_product(struct builder *b, enum ft_layout layout, int64_t rows)
 {
@@ -165,6 +173,7 @@ void head_forward(struct builder *b)
 		need(b, FT_STREAM_TP);
 	b->record_next = FT_EVENT_HEAD;
 	head_product(b, FT_FORWARD, rows);
+	logit_scale(b, false);
 	logit_cap(b, false);
 	if (loss.cast > 0)
 		put_memory(b, "loss_cast", "cast", loss.cast * head_logits(b), 1);
@@ -205,6 +214,7 @@ void head_backward(struct builder *b)
 		put_memory(b, "loss_cast_back", "cast", loss.cast_back * head_logits(b),
 			   2);
 	logit_cap(b, true);
+	logit_scale(b, true);
 	put_gradient_sum(b, (double)(slice(b) * b->model->hidden_size));
 	gather_input_again(b);
 	head_product(b, FT_DGRAD, rows);

@@ -41,6 +41,11 @@ enum ft_written { /* an activation in the model's class, where it is no call of 
 		  FT_WRITTEN_SQUARE, /* the square of a ReLU; */
 		  FT_WRITTEN_XIELU, /* Apertus' xIELU, without its package of kernels */
 };
+enum ft_written_norm { /* a layer norm that its class does not leave to PyTorch's in 16 bit: */
+		       FT_NORM_CALLED,	 /* (it does) */
+		       FT_NORM_CENTERED, /* in single operations on fp32; */
+		       FT_NORM_CAST,	 /* PyTorch's, on fp32 */
+};
 enum ft_plain { /* attention in the model's class, if no kernel of PyTorch's serves it: products of */
 		FT_PLAIN_NOT,	 /* (one does) */
 		FT_PLAIN_16,	 /* 16 bit, with a softmax in fp32; */
@@ -89,6 +94,7 @@ struct ft_model {
 	enum ft_joined joined_qkv;
 	enum ft_plain plain;
 	enum ft_written written_activation;
+	enum ft_written_norm written_norm;
 	bool joined_gate_up;	 /* one product, in the model's class */
 	bool joined_rotary;	 /* what is turned of a head, and the rest of it */
 	int norms;		 /* as wide as hidden_size, of a layer: 1, 2, 4 */
@@ -109,6 +115,7 @@ struct ft_model {
 	bool all_experts;	     /* in the class each expert computes all tokens */
 	bool halves;		     /* a framework's layer is one of ours' halves */
 	bool scaled_rope;	   /* rotary positions that also scale what they turn */
+	bool scaled_logits;	   /* times a number */
 	bool score_cap, logit_cap; /* tanh on scores, on logits */
 	bool causal;		   /* a token does not see those behind it */
 	int64_t predicted; /* tokens predicted ahead beside the next one (MTP): each
