@@ -3,12 +3,16 @@
 
 #include <string.h>
 
-static bool gates_by_gelu(struct reader *r, const struct family *family)
+/* A gate by an approximation of the GELU. Families that have one have it, too, where a config calls it "gelu". */
+static bool gates_by_tanh(struct reader *r, const struct family *family)
 {
 	const char *act = read_text(r, "hidden_act", "");
 
-	return family->activation == FT_SWIGLU &&
-	       (*act ? strstr(act, "gelu") != NULL : family->gelu_gate);
+	if (family->activation != FT_SWIGLU)
+		return false;
+	if (!*act || !strcmp(act, "gelu"))
+		return family->tanh_gate;
+	return strstr(act, "gelu_") || strstr(act, "_gelu");
 }
 
 /* GELUs that Transformers computes by operations, and not by a call of PyTorch's
@@ -87,5 +91,5 @@ void activation_read(struct reader *r, const struct family *family,
 	model->activation = read_activation(r, family);
 	model->activation_numbers = family->activation_numbers;
 	model->written_activation = writes(r, family, model->activation);
-	model->gelu_gate = gates_by_gelu(r, family);
+	model->tanh_gate = gates_by_tanh(r, family);
 }

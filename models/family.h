@@ -39,9 +39,9 @@ struct family {
 	int more_rows;			    /* of a learned position table */
 	int activation_numbers;		    /* that a layer's activation learns */
 	enum ft_written written_activation; /* unless hidden_act says otherwise */
+	bool tanh_gate;			    /* likewise */
 	enum ft_written_norm written_norm;
 	bool scaled_logits;
-	bool gelu_gate;	  /* likewise */
 	bool all_experts; /* each computes all tokens, in Transformers' class */
 	bool tied;	  /* these four unless the config says otherwise: */
 	bool linear_bias; /* every linear layer of a block has a bias */

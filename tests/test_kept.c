@@ -152,7 +152,7 @@ static double counted(const struct layer *l, const struct stack *s)
 		     64. * l->value_heads / l->tp + out;
 	n += q + k + v + gate;
 	n += out * (l->gated && !s->megatron ? 2 : 1);
-	/* Megatron's fused gates are of SiLU: Gemma's GELU is apart from its product */
+	/* Megatron fuses no gate by an approximation of the GELU, as Gemma's is */
 	return n +
 	       f * (l->gated ? (s->eager || (s->megatron && l->sandwich) ? 4 : 3) : 2);
 }

@@ -84,7 +84,7 @@ void put_moved(struct builder *b, const char *name, const char *curve, struct mo
 void put_activation(struct builder *b, const struct layer_sizes *s, const char *name,
 		    bool backward);
 double gelu_kept(const struct builder *b);
-bool gates_apart(const struct builder *b); /* the gate, and its product */
+bool gates_apart(const struct builder *b); /* the MLP's gate, from its product */
 void put_norm(struct builder *b, const struct layer_sizes *s, const char *name,
 	      struct coefficients c);
 /* Of the first norm of a layer, which a compiler may join with the casts behind it. */

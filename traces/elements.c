@@ -98,7 +98,7 @@ static const struct routing mapped_routing = {
 /*
  * Cohere's layer norm is written out: cast, mean, difference, its square, mean, difference, root, product, weights, cast: 60 bytes,
  * and 120 backward. OLMo's is PyTorch's on fp32, with casts before and behind (6 + 8 + 6; backward 6 + 12 + 6, no weights). Bytes of
- * Cohere's, as above: measurements/traces/h100-transformers-cohere-8b-4L; OLMo's are counted.
+ * Cohere's, as above: measurements/traces/h100-transformers-cohere-8b-4L; OLMo's are counted, its casts to fp32 as those there.
  */
 static const struct recipe centered = {
 	.norm = { .h = 25.7, .launches = 6, .strided = { .h = 26.7, .launches = 5 } },
@@ -248,24 +248,29 @@ bool has_compiled_gates(const struct builder *b)
 
 static bool writes_norms(const struct builder *b)
 {
-	return b->model->written_norm != FT_NORM_CALLED && b->rules->model_classes;
+	return b->model->written_norm != FT_NORM_CALLED && b->rules->model_classes &&
+	       b->rules->fusion == FT_FUSION_OPERATIONS;
 }
 
 bool norms_in_operations(const struct builder *b)
 {
-	return b->rules->fusion == FT_FUSION_OPERATIONS &&
-	       (b->model->norm == FT_RMS_NORM || writes_norms(b));
+	return writes_norms(b) || (b->rules->fusion == FT_FUSION_OPERATIONS &&
+				   b->model->norm == FT_RMS_NORM);
 }
 
 double norm_kept(const struct builder *b)
 {
-	bool centered_too = b->model->written_norm == FT_NORM_CENTERED;
+	/* more than the input in 16 bit: on fp32 it, its difference from the mean, and what the weights take */
+	static const double written[] = { [FT_NORM_CENTERED] = 6, [FT_NORM_CAST] = 2 };
+	bool centered_too =
+		writes_norms(b) && b->model->written_norm == FT_NORM_CENTERED;
+	bool bare = b->plan->lora.rank || b->model->norm_vectors == 0;
 	double trained = b->model->wide_norms || centered_too ? 4 : 2;
 
-	if (norms_in_operations(b) &&
-	    writes_norms(b)) /* of fp32, once or twice, and what weights take */
-		return centered_too ? 6 + (b->plan->lora.rank ? 0 : trained) : 2;
-	return norms_in_operations(b) ? 2 + (b->plan->lora.rank ? 0 : trained) : 0;
+	if (!norms_in_operations(b))
+		return 0;
+	return (writes_norms(b) ? written[b->model->written_norm] : 2) +
+	       (bare ? 0 : trained);
 }
 
 /*
@@ -292,14 +297,14 @@ static const struct written {
 			       7 },
 };
 
-/* Megatron Core fuses gates of SiLU alone with their product: a GELU and the product, backward two products, the GELU's
- * and both halves joined (its transformer/mlp.py). */
-static const struct coefficients gelu_gate[] = { { .f = 10, .launches = 2 },
+/* Megatron Core fuses gates of SiLU and of the exact GELU with their product, and no others: an approximation and the product,
+ * backward two products, the approximation's and both halves joined (its transformer/mlp.py, read 2026-11-28). */
+static const struct coefficients tanh_gate[] = { { .f = 10, .launches = 2 },
 						 { .f = 26, .launches = 4 } };
 
 bool gates_apart(const struct builder *b)
 {
-	return b->model->gelu_gate && b->rules->fusion == FT_FUSION_KERNELS;
+	return b->model->tanh_gate && b->rules->fusion == FT_FUSION_KERNELS;
 }
 
 static const struct written *written_activation(const struct builder *b)
@@ -324,7 +329,7 @@ void put_activation(struct builder *b, const struct layer_sizes *s, const char *
 	const struct written *w = written_activation(b);
 
 	if (gates_apart(b))
-		put_element(b, s, name, "swiglu", gelu_gate[backward]);
+		put_element(b, s, name, "swiglu", tanh_gate[backward]);
 	else if (b->model->activation == FT_SWIGLU)
 		put_element(b, s, name, "swiglu", backward ? r->gated_back : r->gated);
 	else if (w)
@@ -348,7 +353,7 @@ const struct recipe *norm_recipe(const struct builder *b)
 	bool called =
 		b->rules->fusion == FT_FUSION_OPERATIONS && !norms_in_operations(b);
 
-	if (norms_in_operations(b) && writes_norms(b))
+	if (writes_norms(b))
 		return b->model->written_norm == FT_NORM_CENTERED ? &centered :
 								    &cast_norm;
 	return called ? &recipes[FT_FUSION_EAGER] : recipe_of(b);

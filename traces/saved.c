@@ -64,8 +64,8 @@ static double width_kept(const struct builder *b, const struct ft_layer *l,
 	bool gated = b->model->activation == FT_SWIGLU;
 	bool output = b->model->activation == FT_RELU &&
 		      b->rules->fusion != FT_FUSION_KERNELS && !l->experts;
-	bool apart = (by_operation(b) || gates_apart(b)) &&
-		     !(l->experts && has_compiled_gates(b));
+	bool apart = l->experts ? by_operation(b) && !has_compiled_gates(b) :
+				  by_operation(b) || gates_apart(b);
 	double first = gated ? (apart ? 6 : 4) : 2 + gelu_kept(b);
 	double second = second_kept(b, l, set);
 

@@ -111,7 +111,7 @@ struct ft_model {
 	bool shared_gate;	     /* the shared expert's output times a gate */
 	bool sinks;		     /* a number for each head in the softmax */
 	bool clamped;		     /* both inputs of the experts' gate, before it */
-	bool gelu_gate;		     /* the MLP's gate is a GELU, not SiLU */
+	bool tanh_gate;		     /* the MLP's gate is a GELU's approximation */
 	bool all_experts;	     /* in the class each expert computes all tokens */
 	bool halves;		     /* a framework's layer is one of ours' halves */
 	bool scaled_rope;	   /* rotary positions that also scale what they turn */
