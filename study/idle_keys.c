@@ -107,6 +107,7 @@ static const struct idle_key told[] = {
 	{ "overlap.pp", staged, "with pp above 1", "false" },
 	{ "parallel.vpp", staged, "with pp above 1", "1" },
 	{ "schedule", staged, "with pp above 1", "1f1b" },
+	{ "pipeline_flushes", staged, "with pp above 1", "1" },
 };
 enum { TOLD = sizeof(told) / sizeof(*told) };
 
