@@ -184,7 +184,7 @@ static void check_ends(struct reader *r, const struct ft_gpu *gpu)
 						  *k = first;
 		size_t met = 0;
 
-		while (k && k->taken[i % 2] && met++ < gpu->n_kernels)
+		while (k && (k->taken[i % 2] || k->widest) && met++ < gpu->n_kernels)
 			k = ft_attention_kernels(gpu, k->otherwise);
 		if (met > gpu->n_kernels)
 			reader_fail(r, first->impl, "comes back to itself by 'else'");
@@ -211,6 +211,10 @@ static void read_kernels(struct reader *outer, struct arena *mem, struct ft_gpu 
 		k->otherwise = read_name(&in, "else", "");
 		if (k->otherwise[0])
 			check_name(&in, "else", gpu, k->otherwise);
+		k->widest = read_int(&in, "widest", 0, WIDEST_HEAD, 0);
+		if (k->widest && !k->otherwise[0])
+			reader_fail(&in, "widest",
+				    "needs 'else': what runs wider heads");
 		read_sizes(&in, mem, k);
 		for (int pass = 0; pass < FT_PASS_BOTH; pass++)
 			read_taken(&in, mem, pass, k);

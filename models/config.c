@@ -223,6 +223,9 @@ static void read_block(struct reader *r, const struct family *family,
 	model->wide_norms = family->wide_norms;
 	model->gated_output = family->gated_output;
 	model->shared_gate = family->shared_gate;
+	model->value_norm = family->value_norm;
+	model->layer_scale = family->layer_scale;
+	model->dense_beside = family->dense_beside;
 	model->sinks = family->sinks;
 	model->clamped = family->clamped;
 	model->halves = family->halves;

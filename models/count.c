@@ -31,6 +31,8 @@ int64_t ft_layer_expert_hidden(const struct ft_model *model,
 
 int ft_layer_norms(const struct ft_model *model, const struct ft_layer *layer)
 {
+	if (model->dense_beside && layer->experts)
+		return model->norms + 3;
 	return ft_layer_has_mlp(layer) ? model->norms : model->norms / 2;
 }
 
@@ -100,6 +102,14 @@ double ft_layer_attention_parameters(const struct ft_model *model, int64_t i)
 	return matrices(model, i).of[FT_OF_ATTENTION] + attention_biases(model, i);
 }
 
+/* A number for each feature of the router's input, and one for each expert. */
+static double router_scales(const struct ft_model *model, const struct ft_layer *l)
+{
+	return model->dense_beside && l->experts ?
+		       (double)(model->hidden_size + l->experts) :
+		       0;
+}
+
 static double dense_parameters(const struct ft_model *model, const struct ft_layer *l,
 			       const struct matrices *m)
 {
@@ -107,7 +117,8 @@ static double dense_parameters(const struct ft_model *model, const struct ft_lay
 
 	return m->of[FT_OF_MLP] + mlp_biases(model, l->intermediate, h) +
 	       m->of[FT_OF_SHARED] + mlp_biases(model, l->shared_intermediate, h) +
-	       m->of[FT_OF_ROUTER] + model->activation_numbers +
+	       m->of[FT_OF_ROUTER] + router_scales(model, l) +
+	       model->activation_numbers + (model->layer_scale ? 1 : 0) +
 	       (model->router_bias ? (double)l->experts : 0);
 }
 
@@ -164,6 +175,7 @@ static double never_split(const struct ft_model *model, const struct ft_layer *l
 		(double)(l->q_lora_rank + l->kv_lora_rank + l->qk_rope_head_dim);
 
 	return m->of[FT_OF_ROUTER] + (model->router_bias ? (double)l->experts : 0) +
+	       router_scales(model, l) +
 	       (l->kv_lora_rank ? (double)model->hidden_size * latents : 0);
 }
 
@@ -177,7 +189,8 @@ double ft_layer_rank_parameters(const struct ft_model *model, int64_t i, int64_t
 
 	if (!l->linear_heads && !l->kv_lora_rank && l->kv_heads < tp)
 		copied = (double)((tp - l->kv_heads) * model->hidden_size *
-				  (l->qk_head_dim + l->v_head_dim));
+				  (l->qk_head_dim +
+				   (l->values_are_keys ? 0 : l->v_head_dim)));
 	return (all - whole + copied) / (double)tp + whole +
 	       ft_layer_norm_parameters(model, i);
 }

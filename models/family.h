@@ -58,6 +58,8 @@ struct family {
 	bool latent;	   /* multi-head latent attention */
 	bool gated_output; /* attention's output times a gate */
 	bool shared_gate;  /* the shared expert's output times a gate */
+	bool value_norm, layer_scale, dense_beside; /* as of ft_model */
+	bool global_heads; /* layers without a window have heads of their own kind */
 	bool sinks;	   /* a number for each head in the softmax */
 	bool clamped;	   /* both inputs of the MLP's gate, before it */
 	bool scaled_rope;  /* YaRN whose factor on q and k is not 1 */

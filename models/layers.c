@@ -91,9 +91,11 @@ static void read_experts(struct reader *r, enum expert_kind kind,
 					     read_needed(r, "moe_intermediate_size");
 	layer->expert_latent = read_int(r, "moe_latent_size", 0, LAYER_MOST, 0);
 	layer->shared_intermediate =
-		read_int(r, "shared_expert_intermediate_size", 0, LAYER_MOST,
-			 layer->expert_intermediate *
-				 read_int(r, "n_shared_experts", 0, 1024, 0));
+		model->dense_beside ?
+			read_needed(r, "intermediate_size") :
+			read_int(r, "shared_expert_intermediate_size", 0, LAYER_MOST,
+				 layer->expert_intermediate *
+					 read_int(r, "n_shared_experts", 0, 1024, 0));
 }
 
 static void make_routed(struct ft_layer *layer, const struct ft_layer *routed)
@@ -142,6 +144,8 @@ static struct routed_rule routed_rule(struct reader *r)
 
 static bool has_experts(struct reader *r, const struct family *family)
 {
+	if (family->dense_beside)
+		return read_bool(r, "enable_moe_block", false);
 	return family->experts != EXPERTS_NONE &&
 	       !(family->shared_alone &&
 		 !read_int(r, "num_local_experts", 0, LAYER_MOST, 1));
@@ -269,6 +273,37 @@ static void set_halves(struct arena *mem, struct reader *r,
 	}
 }
 
+/* Layers that see all tokens have heads of another width and number, and may take their keys for
+ * values. What else Gemma 4's smaller models have is not simulated. */
+static void set_globals(struct reader *r, const struct ft_model *model,
+			struct ft_layer *layer)
+{
+	bool keys = read_bool(r, "attention_k_eq_v", false);
+	int64_t dim = read_needed(r, "global_head_dim"), kv = layer[0].kv_heads;
+
+	if (keys)
+		kv = read_int(r, "num_global_key_value_heads", 1, LAYER_MOST, kv);
+	if (layer[0].heads % kv)
+		reader_fail(r, "num_global_key_value_heads",
+			    "num_attention_heads %lld is not a multiple of %lld",
+			    (long long)layer[0].heads, (long long)kv);
+	if (read_int(r, "hidden_size_per_layer_input", 0, LAYER_MOST, 0))
+		reader_fail(r, "hidden_size_per_layer_input",
+			    "tokens that are looked up again for each layer are not "
+			    "simulated");
+	if (read_int(r, "num_kv_shared_layers", 0, LAYER_MOST, 0))
+		reader_fail(r, "num_kv_shared_layers",
+			    "layers with keys and values of another layer are not "
+			    "simulated");
+	for (int64_t i = 0; i < model->n_layers; i++) {
+		if (layer[i].window)
+			continue;
+		layer[i].qk_head_dim = layer[i].v_head_dim = dim;
+		layer[i].kv_heads = kv;
+		layer[i].values_are_keys = keys;
+	}
+}
+
 struct ft_layer *layers_read(struct arena *mem, struct reader *r,
 			     const struct family *family, const struct ft_model *model)
 {
@@ -290,6 +325,8 @@ struct ft_layer *layers_read(struct arena *mem, struct reader *r,
 	}
 	set_widths(r, family, model, layer);
 	reach_set(r, family, model, layer);
+	if (family->global_heads)
+		set_globals(r, model, layer);
 	return layer;
 }
 

@@ -63,7 +63,8 @@ static void put_attention(struct list *to, const struct ft_model *m,
 	}
 	put(to, FT_OF_ATTENTION, FT_SPLIT_OUTPUTS, (m->gated_output ? 2 : 1) * q, h, 1);
 	put(to, FT_OF_ATTENTION, FT_SPLIT_OUTPUTS, l->kv_heads * l->qk_head_dim, h, 1);
-	put(to, FT_OF_ATTENTION, FT_SPLIT_OUTPUTS, l->kv_heads * l->v_head_dim, h, 1);
+	put(to, FT_OF_ATTENTION, FT_SPLIT_OUTPUTS,
+	    l->values_are_keys ? 0 : l->kv_heads * l->v_head_dim, h, 1);
 	put(to, FT_OF_ATTENTION, FT_SPLIT_INPUTS, h, l->heads * l->v_head_dim, 1);
 }
 

@@ -314,6 +314,9 @@ static bool takes(const struct ft_attention_taken *t, const struct ft_work *w)
 static bool has_own(const struct ft_attention_kernels *k, const struct ft_work *w,
 		    int pass)
 {
+	if (k->widest && (w->attention.qk_head_dim > k->widest ||
+			  w->attention.v_head_dim > k->widest))
+		return false;
 	for (size_t i = 0; i < k->n_taken[pass]; i++)
 		if (takes(&k->taken[pass][i], w))
 			return true;

@@ -319,12 +319,11 @@ void qkv_products(struct builder *b, const struct layer_sizes *s, enum ft_layout
 		put_gemm(b, "q_up", layout, s->tokens, s->q,
 			 l->q_lora_rank ? l->q_lora_rank : s->h);
 	} else if (joins_qkv(b)) {
-		put_gemm(b, "qkv", layout, s->tokens, s->q + s->gate + s->k + s->v,
-			 s->h);
+		put_gemm(b, "qkv", layout, s->tokens, s->q + s->gate + s->kv, s->h);
 	} else {
 		put_gemm(b, "q", layout, s->tokens, s->q + s->gate, s->h);
 		put_gemm(b, "k", layout, s->tokens, s->k, s->h);
-		put_gemm(b, "v", layout, s->tokens, s->v, s->h);
+		put_gemm(b, "v", layout, s->tokens, s->kv - s->k, s->h);
 	}
 }
 

@@ -140,12 +140,25 @@ static const char *rope_curve(const struct builder *b)
 	return rope_recipe(b)->rope.strided.launches ? "add" : "default";
 }
 
+/* Of queries and keys, and of values where the model has it; the gradients of keys that are values,
+ * too, are added up. */
+static void put_head_norms(struct builder *b, const struct layer_sizes *s,
+			   bool backward)
+{
+	int64_t values = b->model->value_norm ? s->v : 0;
+
+	if (b->model->qk_norm)
+		put_bare_norms(b, backward ? "qk_norm_back" : "qk_norm",
+			       (double)(s->tokens * (s->q + s->k + values)), 0,
+			       values ? 3 : 2, backward);
+	if (backward && s->l->values_are_keys)
+		put_memory(b, "keys_sum", "add", 6 * (double)(s->tokens * s->k), 1);
+}
+
 void attention_inputs(struct builder *b, const struct layer_sizes *s)
 {
 	put_query_copy(b, s);
-	if (b->model->qk_norm)
-		put_bare_norms(b, "qk_norm", (double)(s->tokens * (s->q + s->k)), 0, 2,
-			       false);
+	put_head_norms(b, s, false);
 	if (b->model->positions == FT_ROPE)
 		put_element(b, s, "rope", rope_curve(b), rope_recipe(b)->rope);
 	put_rotary_joined(b, s, false);
@@ -232,8 +245,8 @@ void bias_gradients(struct builder *b, const struct layer_sizes *s)
 	bool mlp = m->mlp_bias && !s->l->experts;
 	bool plain = !s->l->linear_heads && !s->l->kv_lora_rank;
 	/* those of sums over ranks are added to a rank's slice of the tokens */
-	int64_t split = (m->qkv_bias && plain ? s->q + s->gate + s->k + s->v : 0) +
-			(mlp ? s->f : 0);
+	int64_t split =
+		(m->qkv_bias && plain ? s->q + s->gate + s->kv : 0) + (mlp ? s->f : 0);
 	int64_t summed = (m->out_bias && plain ? s->h : 0) + (mlp ? s->h : 0);
 
 	if (b->plan->lora.rank)
@@ -279,9 +292,7 @@ static void middle_back(struct builder *b, const struct layer_sizes *s)
 	if (b->model->positions == FT_ROPE)
 		put_element(b, s, "rope_back", rope_curve(b),
 			    rope_recipe(b)->rope_back);
-	if (b->model->qk_norm)
-		put_bare_norms(b, "qk_norm_back", (double)(s->tokens * (s->q + s->k)),
-			       0, 2, true);
+	put_head_norms(b, s, true);
 	put_qkv_joined(b, s);
 }
 
@@ -299,7 +310,7 @@ void attention_back(struct builder *b, const struct layer_sizes *s)
 	adapters(b, s, SITE_OUT, true);
 	middle_back(b, s);
 	adapters(b, s, SITE_QKV, true);
-	put_cast(b, (double)(s->tokens * (s->q + s->gate + s->k + s->v)), 1);
+	put_cast(b, (double)(s->tokens * (s->q + s->gate + s->kv)), 1);
 	column_back(b, s, qkv_features(b, s), qkv_products);
 	latent_back(b, s);
 	put_first_norm_back(b, s);

@@ -10,7 +10,7 @@
 struct layer_sizes {
 	const struct ft_layer *l;
 	int64_t tokens, part; /* of the rank; of its slice under sequence parallelism */
-	int64_t h, heads, kv_heads, q, k, v, out, f;
+	int64_t h, heads, kv_heads, q, k, v, out, f, kv; /* kv: k + v; k: it is both */
 	int64_t gate; /* of attention's output, as wide as q; 0: none */
 	bool beside;  /* attention and MLP read the same input, and are summed once */
 	bool shared;  /* f is the shared expert's */

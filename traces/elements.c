@@ -387,6 +387,7 @@ struct layer_sizes sizes_of(const struct builder *b, int64_t layer)
 		s.q = s.k = l->linear_key_heads * l->linear_key_dim / tp;
 		s.v = s.out = s.gate = l->linear_heads * l->linear_value_dim / tp;
 	}
+	s.kv = s.k + (l->values_are_keys ? 0 : s.v);
 	s.f = l->intermediate / tp;
 	s.beside = b->model->parallel && !l->experts;
 	return s;

@@ -13,6 +13,7 @@
  */
 #include <math.h>
 
+#include "traces/beside.h"
 #include "traces/block.h"
 #include "traces/casts.h"
 
@@ -215,9 +216,11 @@ static void shared_expert(struct builder *b, const struct ft_layer *l, bool back
 		return;
 	if (backward) {
 		shared_gate(b, &s, true);
+		beside_norm(b, &s, true);
 		mlp_back(b, &s);
 	} else {
 		mlp_half(b, &s);
+		beside_norm(b, &s, false);
 		shared_gate(b, &s, false);
 	}
 }
@@ -344,6 +347,7 @@ void experts_send(struct builder *b, const struct ft_layer *l)
 {
 	struct routed r = routed_of(b, l);
 
+	beside_enter(b, l, false);
 	router(b, &r, l->experts, FT_FORWARD);
 	put_memory(b, "top_k", "softmax", 12 * (double)(r.tokens * l->experts), 6);
 	latent(b, l, &r, true, false);
@@ -381,6 +385,7 @@ void experts_return(struct builder *b, const struct ft_layer *l)
 
 	by_rank(b, &r, "unpermute", routing_of(b)->unpermute);
 	latent(b, l, &r, false, false);
+	beside_leave(b, l, false);
 	shared_expert(b, l, false);
 }
 
@@ -389,6 +394,7 @@ void experts_send_back(struct builder *b, const struct ft_layer *l)
 	struct routed r = routed_of(b, l);
 
 	shared_expert(b, l, true);
+	beside_leave(b, l, true);
 	latent(b, l, &r, false, true);
 	by_rank(b, &r, "unpermute_back", routing_of(b)->unpermute_back);
 	exchange(b, &r, "ep_combine_back");
@@ -437,4 +443,5 @@ void experts_return_back(struct builder *b, const struct ft_layer *l)
 	latent(b, l, &r, true, true);
 	router(b, &r, l->experts, FT_DGRAD);
 	router(b, &r, l->experts, FT_WGRAD);
+	beside_enter(b, l, true);
 }

@@ -4,6 +4,7 @@
  */
 #include <math.h>
 
+#include "traces/beside.h"
 #include "traces/block.h"
 #include "traces/casts.h"
 #include "traces/memory.h"
@@ -31,6 +32,7 @@ static void forward_end(struct builder *b, const struct layer_sizes *s)
 	put_element(b, s, "add", "add", r->add);
 	if (s->beside)
 		put_memory(b, "join", "add", 2 * (double)(s->h * s->part), 0);
+	layer_scaled(b, s);
 	b->graphed = false;
 }
 
@@ -189,6 +191,7 @@ static void run_again(struct builder *b, const struct layer_sizes *s)
 /* The MLP's backward up to where gradients of tokens leave for their experts. */
 static void backward_begin(struct builder *b, const struct layer_sizes *s)
 {
+	layer_scaled(b, s);
 	if (!ft_layer_has_mlp(s->l))
 		return;
 	put_dropout(b, s, true);

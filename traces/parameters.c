@@ -20,7 +20,7 @@ static int64_t adapter_tensors(const struct builder *b, int64_t layer)
 static int64_t attention_tensors(const struct builder *b, const struct ft_layer *l)
 {
 	const struct ft_model *m = b->model;
-	int64_t inputs = joins_qkv(b) ? 1 : 3;
+	int64_t inputs = joins_qkv(b) ? 1 : l->values_are_keys ? 2 : 3;
 	int64_t n = inputs + 1;
 
 	if (l->kv_lora_rank)
@@ -42,6 +42,7 @@ static int64_t mlp_tensors(const struct builder *b, const struct ft_layer *l)
 	if (!l->experts)
 		return n;
 	return n + 1 + m->router_bias + (l->expert_latent ? 2 : 0) +
+	       (m->dense_beside ? 2 : 0) +
 	       (l->shared_intermediate ? matrices + m->shared_gate : 0);
 }
 

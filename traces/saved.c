@@ -17,6 +17,7 @@
  */
 #include <math.h>
 
+#include "traces/beside.h"
 #include "traces/block.h"
 #include "traces/casts.h"
 
@@ -196,8 +197,10 @@ static double other_saved(const struct builder *b, const struct layer_sizes *s,
 	if (b->model->norms > 2)
 		more += 2 * h;
 	if (b->model->qk_norm && !s->l->linear_heads) /* norms' inputs */
-		more += (2 + operations) * (double)(s->q + s->k);
-	more += operations / 2 * h * (double)norms;
+		more += (2 + operations) *
+			(double)(s->q + s->k +
+				 (b->model->value_norm ? s->kv - s->k : 0));
+	more += operations / 2 * h * (double)norms + beside_kept(b, s);
 	if (is_masked(b, s->l) &&
 	    !(set &
 	      (FT_MODULE_CORE_ATTENTION |

@@ -65,6 +65,7 @@ struct ft_attention_kernels {
 	const char *otherwise; /* what runs the other shapes; "": there are none */
 	size_t n_taken[2];     /* forward, backward */
 	struct ft_attention_taken *taken[2]; /* NULL: all shapes */
+	int64_t widest; /* head that it has kernels for, of keys or of values; 0: any */
 	size_t n_sizes; /* of heads: between them zeros are computed; 0: multiples of 32 */
 	int64_t *size;
 };

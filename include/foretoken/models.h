@@ -58,6 +58,7 @@ enum ft_plain { /* attention in the model's class, if no kernel of PyTorch's ser
 struct ft_layer {
 	int64_t heads, kv_heads;
 	int64_t qk_head_dim, v_head_dim; /* equal but for latent attention */
+	bool values_are_keys; /* as the product makes them: there is none for values */
 	int64_t q_lora_rank, kv_lora_rank, qk_rope_head_dim; /* 0: plain */
 	int64_t window;	      /* tokens seen back; 0: all */
 	int64_t chunk;	      /* attention stays in pieces of so many tokens; 0: not */
@@ -109,11 +110,15 @@ struct ft_model {
 	bool parallel;		     /* attention and MLP side by side, added up once */
 	bool gated_output;	     /* attention's output times a gate, as wide as q */
 	bool shared_gate;	     /* the shared expert's output times a gate */
-	bool sinks;		     /* a number for each head in the softmax */
-	bool clamped;		     /* both inputs of the experts' gate, before it */
-	bool tanh_gate;		     /* the MLP's gate is a GELU's approximation */
-	bool all_experts;	     /* in the class each expert computes all tokens */
-	bool halves;		     /* a framework's layer is one of ours' halves */
+	bool value_norm;  /* with qk_norm: one of values, too, without weights */
+	bool layer_scale; /* each layer's output times a number that is not trained */
+	bool dense_beside; /* what experts share is an MLP with a norm behind it; experts have
+			     * one in front and one behind, and the router's has none to share */
+	bool sinks;	   /* a number for each head in the softmax */
+	bool clamped;		   /* both inputs of the experts' gate, before it */
+	bool tanh_gate;		   /* the MLP's gate is a GELU's approximation */
+	bool all_experts;	   /* in the class each expert computes all tokens */
+	bool halves;		   /* a framework's layer is one of ours' halves */
 	bool scaled_rope;	   /* rotary positions that also scale what they turn */
 	bool scaled_logits;	   /* times a number */
 	bool score_cap, logit_cap; /* tanh on scores, on logits */

@@ -4,7 +4,7 @@ PyTorch runs them (its own elementwise and norm kernels, its choice of attention
 of matrix library).  Optional: needs torch and one GPU.
 
   python3 calibrate/probes/torch/kernels.py --out torch.jsonl [--seconds 240]
-                         [--only memory,rows,unfused,attention,masked,gemm,grouped,long,optimizer]
+                         [--only memory,rows,unfused,attention,masked,wide,gemm,grouped,long,optimizer]
                          [--plan PLAN]   PLAN: lines of `foretoken-probe --plan`, whose
                                          matrix products are then timed as well
 
@@ -223,6 +223,28 @@ def masked_cells():
             if b * s <= 16384 and b * h * s * s <= 2 ** 33.1]
 
 
+def wide_cells():
+    """Heads wider than those of cuDNN's and FlashAttention's kernels, for which PyTorch takes its own of CUTLASS."""
+    return [("wide", b, h, s, d, causal) for d in (320, 512) for h in (8, 16, 32)
+            for s in (512, 1024, 2048, 4096, 8192, 16384) for b in (1, 4) for causal in (True, False)
+            if b * s <= 16384 and b * h * s * s <= 2 ** 31.1 and (causal or (b == 1 and h == 16))]
+
+
+def run_wide(p, b, h, s, d, causal):
+    q, k, v = (normal(b, s, h, d).transpose(1, 2).requires_grad_() for _ in range(3))
+
+    def forward():
+        return F.scaled_dot_product_attention(q, k, v, is_causal=causal)
+    cell = dict(kind="attention", dtype="bf16", impl="cutlass", batch=b, heads=h, kv_heads=h,
+                sequence_length=s, head_dim=d, causal=causal)
+    with torch.no_grad():
+        p.time(dict(cell, **{"pass": "forward"}), forward)
+    o = forward()
+    g = torch.randn_like(o)
+    p.time(dict(cell, **{"pass": "backward"}),
+           lambda: torch.autograd.grad(o, (q, k, v), g, retain_graph=True))
+
+
 def run_masked(p, b, h, s, d):
     from torch.nn.attention import SDPBackend, sdpa_kernel
 
@@ -406,6 +428,8 @@ def main():
             cells += row_cells()
         if "attention" in kinds:
             cells += attention_cells()
+        if "wide" in kinds:
+            cells += wide_cells()
         if "masked" in kinds:
             cells += masked_cells()
         if "gemm" in kinds and a.plan:
@@ -416,7 +440,7 @@ def main():
             cells += long_cells()
         random.Random(1).shuffle(cells)
         p = Probe(out, a.cell, a.rest)
-        run = dict(memory=run_memory, attention=run_attention, masked=run_masked, gemm=run_gemm,
+        run = dict(memory=run_memory, attention=run_attention, masked=run_masked, wide=run_wide, gemm=run_gemm,
                    grouped=run_grouped, long=run_long)
         for i, (kind, *shape) in enumerate(cells):
             if time.monotonic() - start > a.seconds:
