@@ -53,13 +53,23 @@ const struct node *read_word_list(struct reader *r, const char *key,
 	return list;
 }
 
+void check_list_covers(struct reader *r, const char *key, const struct node *list,
+		       int64_t layers)
+{
+	if (list && list->n > 1 && list->n < (size_t)layers)
+		reader_fail(r, key,
+			    "names %zu of the %lld layers; write an item for each, or "
+			    "one for all",
+			    list->n, (long long)layers);
+}
+
 const char *list_word(const struct node *list, int64_t i)
 {
 	const char *text;
 
 	if (!list || !list->n)
 		return NULL;
-	text = list->item[(size_t)i % list->n]->text;
+	text = list->item[list->n == 1 ? 0 : (size_t)i]->text;
 	return text ? text : "";
 }
 

@@ -166,6 +166,9 @@ static void set_widths(struct reader *r, const struct family *family,
 
 	if (some)
 		rule = routed_rule(r);
+	check_list_covers(r, "mlp_layer_types", rule.types, model->n_layers);
+	if (r->failed)
+		return;
 	for (int64_t i = 0; some && i < model->n_layers; i++)
 		experts += layer[i].experts = is_routed(&rule, i);
 	if (experts)

@@ -25,16 +25,13 @@ enum in_place { ATTENTION, DELTA_RULE, STATE_SPACE, KINDS };
 static bool is_local(const struct layer_rule *rule, int64_t i)
 {
 	const char *type = list_word(rule->types, i);
-	size_t n = rule->rotated ? rule->rotated->n : 0;
+	const char *rotated = list_word(rule->rotated, i);
 
 	if (type)
 		return !strcmp(type, "sliding_attention") ||
 		       !strcmp(type, "chunked_attention");
-	if (n) {
-		const char *text = rule->rotated->item[(size_t)i % n]->text;
-
-		return text && !strcmp(text, "1");
-	}
+	if (rotated)
+		return !strcmp(rotated, "1");
 	if (rule->letters)
 		return rule->letters[(size_t)i % strlen(rule->letters)] == 'L';
 	return i >= rule->from &&
@@ -137,6 +134,10 @@ void reach_set(struct reader *r, const struct family *family,
 	struct ft_layer linear[KINDS] = { { 0 } };
 	bool any[KINDS] = { false };
 
+	check_list_covers(r, "layer_types", rule.types, model->n_layers);
+	check_list_covers(r, "no_rope_layers", rule.rotated, model->n_layers);
+	if (r->failed)
+		return;
 	for (int64_t i = 0; i < model->n_layers; i++)
 		any[in_place(&rule, i)] = true;
 	if (any[DELTA_RULE])
