@@ -57,9 +57,11 @@ static int by_time(const void *a, const void *b)
 	return strcmp(x->name, y->name);
 }
 
-static const char *share_name(const struct job *s, const struct ft_work *w)
+/* A product of a layer says which of the layer's three it is. */
+static const char *share_name(const struct job *s, const struct ft_work *w,
+			      bool of_optimizer)
 {
-	if (w->kind != FT_GEMM)
+	if (w->kind != FT_GEMM || of_optimizer)
 		return arena_text(s->mem, w->name);
 	return arena_printf(s->mem, "%s (%s)", w->name, ft_layout_name(w->gemm.layout));
 }
@@ -103,7 +105,7 @@ static void shares(const struct job *s, const struct engine_output *out,
 	run->share = ARENA_ARRAY(s->mem, n, struct ft_share);
 	for (size_t i = 0; i < n; i++) {
 		const struct ft_work *w = &s->graph->work[i];
-		const char *name = share_name(s, w);
+		const char *name = share_name(s, w, optimizer[i]);
 		enum ft_work_kind kind = kind_of(w);
 		double count = (double)out->work_count[i] / classes;
 		size_t j = 0;
