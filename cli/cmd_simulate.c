@@ -144,7 +144,7 @@ static void remark(const struct ft_scenario *s, const struct ft_outcome *o)
 	const char *key, *where;
 
 	for (size_t i = 0; (key = ft_scenario_idle(s, i, &where)); i++)
-		fprintf(stderr, "foretoken: training.%s has an effect %s only\n", key,
+		fprintf(stderr, "foretoken: training.%s has an effect only %s\n", key,
 			where);
 	if (!o->fits)
 		fprintf(stderr,

@@ -47,7 +47,7 @@ static void check_recovery(struct reader *r, const struct ft_failure_terms *f)
 
 	if (!whole && read_has(r, "failover"))
 		reader_fail(r, "failover",
-			    "has an effect under 'recovery: fault_tolerant' only");
+			    "has an effect only under 'recovery: fault_tolerant'");
 	for (int i = 0; whole && i < 4; i++) {
 		static const char *const keys[] = { "checkpoint", "interval",
 						    "storage_bandwidth", "restart" };
@@ -71,11 +71,11 @@ static void check_waits(struct reader *r, const struct ft_failure_terms *f)
 {
 	if (f->recovery != FT_RECOVERY_COLD && f->spares && read_has(r, "repair"))
 		reader_fail(r, "repair",
-			    "has an effect under 'recovery: cold' and 'spares: false' "
-			    "only: else a spare node is there meanwhile");
+			    "has an effect only under 'recovery: cold' and 'spares: "
+			    "false': else a spare node is there meanwhile");
 	if (!read_has(r, "flaps_per_1000_node_days") && read_has(r, "flap"))
 		reader_fail(r, "flap",
-			    "has an effect with flaps_per_1000_node_days only");
+			    "has an effect only with flaps_per_1000_node_days");
 }
 
 static void read_failures(const struct node *map, struct ft_failure_terms *f,

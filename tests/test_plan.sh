@@ -112,7 +112,7 @@ ok "an odd list of sizes" fails 1 "write 1 to 32 sizes" $f plan "$tmp/a.yaml" --
 ok "--top" fails 64 "takes 1 to 100" $f plan "$tmp/a.yaml" --top 0
 ok "--rank-by" fails 64 "takes tokens, usd or days" $f plan "$tmp/a.yaml" --rank-by luck
 ok "--emit" fails 64 "takes megatron" $f plan "$tmp/a.yaml" --emit cobol
-ok "a key that counts in no plan" fails 1 "expert_precision has an effect with an 8-bit" $f plan "$tmp/a.yaml" --set training.expert_precision=bf16
+ok "a key that counts in no plan" fails 1 "expert_precision has an effect only with an 8-bit" $f plan "$tmp/a.yaml" --set training.expert_precision=bf16
 idle() { # KEY: in the best plan's training it does not stand as `false`, which would be refused there
 	$f plan "$tmp/a.yaml" --set training.sharding=zero1 --set "training.$1=false" --top 1 --json >"$tmp/idle.json" && python3 -c '
 import json, sys

@@ -42,7 +42,7 @@ ok "and a stack shards in some way" fails 1 "should hold a word at least" $f sim
 ok "a search says what it leaves out for it" sh -c "sed '/sharding:/d' $a >$tmp/open.yaml && $f plan $tmp/open.yaml $foundry --set cluster.gpus=8 --set model=mpt-7b --json | jq -e '.left_out == [\"tp\", \"pp\", \"cp\", \"vpp\", \"zero1\"]'"
 idle_told() { # COMMAND ...: what of a plan without tp and pp does nothing is said, once
 	"$@" --set 'training.parallel={tp: 1, pp: 1, vpp: 2}' --set training.sequence_parallel=true --set model=llama3-8b $small 2>"$tmp/said" >/dev/null &&
-		test "$(grep -c 'has an effect with .. above 1 only' "$tmp/said")" = "$told_keys"
+		test "$(grep -c 'has an effect only with .. above 1' "$tmp/said")" = "$told_keys"
 }
 told_keys=2
 ok "keys of a split that is not there are told" idle_told $f simulate $a
