@@ -152,7 +152,7 @@ bool ft_plan_vary(struct ft_plan *p, const struct ft_model *m,
 	p->sequence_parallel = p->sequence_parallel && p->tp > 1;
 	p->reshard_after_forward = ft_plan_reshards(p);
 	/* that of all layers last: it takes longest */
-	if (!experts_fit(p, m) || !sequence_splits(p, context->unfused) ||
+	if (!experts_fit(p, m) || !sequence_splits(p, context->unfused != NULL) ||
 	    !batch_divides(p, context->ragged_batch) || !recipe_fits(p, m) ||
 	    !schedule_fits(p) || !shard_fits(p, context->ranks_per_node) ||
 	    !layers_split(p, m, context))
