@@ -192,6 +192,8 @@ static json_t *derived(const struct ft_scenario *s)
 		json_put_int(o, "plans_searched", (int64_t)s->searched);
 	if (m->stretched_from)
 		json_put_int(o, "positions_stretched_from", m->stretched_from);
+	if (ft_model_vocab(m, s->plan->tp) > m->vocab_size)
+		json_put_int(o, "padded_vocab_size", ft_model_vocab(m, s->plan->tp));
 	for (size_t i = 0; i < m->n_passed_over; i++)
 		json_array_append_new(passed, json_of_text(m->passed_over[i]));
 	json_object_set_new(o, "model_keys_passed_over", passed);
