@@ -400,7 +400,7 @@ bool config_read(struct arena *mem, const struct family *family, const struct no
 				     read_int(&r, "num_hidden_layers", 1, 1 << 16, 1));
 	if (read_need(&r, "vocab_size"))
 		model->vocab_size = read_int(&r, "vocab_size", 1, MANY, 1);
-	model->vocab_multiple = read_int(&r, "vocab_size_multiple", 0, MANY, 0);
+	model->vocab_multiple = read_int(&r, "vocab_size_multiple", 1, MANY, 0);
 	model->positions = read_positions(&r, family);
 	model->max_positions = read_int(&r, "max_position_embeddings", 0, MANY, 0);
 	model->max_positions += model->max_positions ? family->more_rows : 0;

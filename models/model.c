@@ -126,15 +126,15 @@ static bool read_base(struct arena *mem, const struct node *node, struct wish *w
 	return true;
 }
 
-/* A vocab_size that is given is used as it is: the preset's padding was for
- * the preset's. Our presets may say `name` nowhere, a config.json anything. */
+/* A vocab_size that is given goes without the preset's padding, which was for the
+ * preset's. Our presets may say `name` nowhere, a config.json anything. */
 static void settle_vocab(struct arena *mem, const struct node *over, struct node *map)
 {
 	static const struct ft_mark here = { "", 1, 1 };
 
 	if (node_get(over, "vocab_size") && !node_get(over, "vocab_size_multiple"))
 		node_put(mem, map, "vocab_size_multiple", &here,
-			 node_scalar(mem, &here, "0"));
+			 node_scalar(mem, &here, "null"));
 }
 
 static const struct ft_provenance *without_provenance(struct arena *mem,

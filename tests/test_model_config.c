@@ -203,6 +203,8 @@ static void mistakes_are_told_with_their_place(void **state)
 		  2, 14, "names 2 of the 24 layers; write an item for each, or one" },
 		{ "name: gpt-oss-20b\nnum_hidden_layers: 25", 15, 14,
 		  "layer_types: names 24 of the 25 layers" },
+		{ "name: granite3-8b\nvocab_size_multiple: 0", 2, 22,
+		  "0 is not between 1 and" },
 		{ "name: llama4-scout\nno_rope_layers: [1, 1, 1, 0]", 2, 17,
 		  "names 4 of the 48 layers" },
 		{ "name: qwen3-30b-a3b\nmlp_layer_types: [dense, sparse]", 2, 18,

@@ -83,7 +83,8 @@ struct ft_model {
 	const char *name, *type; /* preset or file name; model_type */
 	int64_t hidden_size, n_layers;
 	int64_t vocab_size;	/* as given, before padding */
-	int64_t vocab_multiple; /* padded up to a multiple of this * tp; 0: not */
+	int64_t vocab_multiple; /* padded up to a multiple of this * tp; 0: not, or
+				 * the model does not say, and a scenario asks the stack */
 	int64_t max_positions;	/* rows of a learned position table; 0 until
 	                              * ft_model_fit: as the sequence */
 	int64_t stretched_from; /* rows before ft_model_fit; 0: none were added */
