@@ -4,10 +4,12 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/limits.h"
 #include "base/reader.h"
 #include "base/text.h"
 #include "models/activation.h"
 #include "models/family.h"
+#include "models/layer_lists.h"
 #include "models/layers.h"
 
 /* The family whose layers a map of keys looks like. */
@@ -261,11 +263,21 @@ static enum ft_positions read_positions(struct reader *r, const struct family *f
 	return family->positions == FT_NO_POSITIONS ? read_rope(r) : family->positions;
 }
 
+/* Rows of a learned table; else the number is not used. */
+static void read_max_positions(struct reader *r, const struct family *family,
+			       struct ft_model *model)
+{
+	bool learned = model->positions == FT_LEARNED;
+	int64_t rows = read_int(r, "max_position_embeddings", 0,
+				learned ? LIMIT_SEQUENCE : LAYER_MOST, 0);
+
+	model->max_positions = learned && rows ? rows + family->more_rows : 0;
+}
+
 /* OPT-350m alone projects its embedding from another width. */
 static void check_embedding(struct reader *r, const struct ft_model *model)
 {
-	int64_t width =
-		read_int(r, "word_embed_proj_dim", 1, 1 << 30, model->hidden_size);
+	int64_t width = read_size(r, "word_embed_proj_dim", 1, model->hidden_size);
 
 	if (width != model->hidden_size)
 		reader_fail(r, "word_embed_proj_dim",
@@ -383,7 +395,6 @@ static bool only_common(const struct node *map, struct ft_error *err)
 bool config_read(struct arena *mem, const struct family *family, const struct node *map,
 		 struct ft_model *model, struct config_idle *idle, struct ft_error *err)
 {
-	enum { MANY = 1 << 30 };
 	struct reader r = reader_open(map, err);
 
 	r.lacking = "it is not guessed: add it to the scenario's model";
@@ -393,19 +404,15 @@ bool config_read(struct arena *mem, const struct family *family, const struct no
 	model->type = family->type;
 	model->norm = family->norm;
 	if (read_need(&r, "hidden_size"))
-		model->hidden_size = read_int(&r, "hidden_size", 1, MANY, 1);
+		model->hidden_size = read_size(&r, "hidden_size", 1, 1);
 	if (read_need(&r, "num_hidden_layers"))
-		model->n_layers =
-			layers_count(mem, &r, family,
-				     read_int(&r, "num_hidden_layers", 1, 1 << 16, 1));
+		model->n_layers = layers_count(
+			mem, &r, family, read_size(&r, "num_hidden_layers", 1, 1));
 	if (read_need(&r, "vocab_size"))
-		model->vocab_size = read_int(&r, "vocab_size", 1, MANY, 1);
-	model->vocab_multiple = read_int(&r, "vocab_size_multiple", 1, MANY, 0);
+		model->vocab_size = read_size(&r, "vocab_size", 1, 1);
+	model->vocab_multiple = read_size(&r, "vocab_size_multiple", 1, 0);
 	model->positions = read_positions(&r, family);
-	model->max_positions = read_int(&r, "max_position_embeddings", 0, MANY, 0);
-	model->max_positions += model->max_positions ? family->more_rows : 0;
-	if (model->positions != FT_LEARNED)
-		model->max_positions = 0;
+	read_max_positions(&r, family, model);
 	activation_read(&r, family, model);
 	model->tied = read_bool(&r, "tie_word_embeddings", family->tied);
 	read_biases(&r, family, model);

@@ -97,8 +97,8 @@ static void read_pattern(struct reader *r, struct layer_rule *rule)
 	if (*text && strspn(text, "LG") == strlen(text))
 		rule->letters = text;
 	else
-		rule->pattern = read_int(r, "sliding_window_pattern", 0, LAYER_MOST,
-					 rule->odd ? 2 : 0);
+		rule->pattern =
+			read_size(r, "sliding_window_pattern", 0, rule->odd ? 2 : 0);
 }
 
 static struct layer_rule layer_rule(struct reader *r, const struct family *family)
@@ -109,8 +109,8 @@ static struct layer_rule layer_rule(struct reader *r, const struct family *famil
 	struct layer_rule rule = {
 		.types = read_word_list(r, "layer_types", kinds, 6),
 		.rotated = read_number_list(r, "no_rope_layers", 1),
-		.from = read_int(r, "max_window_layers", 0, LAYER_MOST, 0),
-		.linear = read_int(r, "full_attention_interval", 0, LAYER_MOST, 0),
+		.from = read_size(r, "max_window_layers", 0, 0),
+		.linear = read_size(r, "full_attention_interval", 0, 0),
 		.odd = !strcmp(family->type, "gpt_neo"),
 		.states = family->states,
 	};
@@ -127,8 +127,8 @@ static struct layer_rule layer_rule(struct reader *r, const struct family *famil
 void reach_set(struct reader *r, const struct family *family,
 	       const struct ft_model *model, struct ft_layer *layer)
 {
-	int64_t window = read_int(r, "sliding_window", 0, LAYER_MOST, 0);
-	int64_t chunk = read_int(r, "attention_chunk_size", 0, LAYER_MOST, 0);
+	int64_t window = read_size(r, "sliding_window", 0, 0);
+	int64_t chunk = read_size(r, "attention_chunk_size", 0, 0);
 	bool on = read_bool(r, "use_sliding_window", true);
 	struct layer_rule rule = layer_rule(r, family);
 	struct ft_layer linear[KINDS] = { { 0 } };
