@@ -39,7 +39,7 @@
 	X(TRACE_EVENTS, 100000000, "operations, calls or operators of a recorded trace", \
 	  "holds too many events") \
 	X(TRACE_SECONDS, 100000, "seconds that an event of a recorded trace may take, or lie from the first one", \
-	  "an event lies further from the first one than") \
+	  "lies more than 100,000 s from the first one") \
 	X(TRACE_LANES, 4096, "streams, or threads, of a recorded trace", \
 	  "has too many streams or threads") \
 	X(TRACE_TEXT_BYTES, 65536, "bytes of a name in a recorded trace, which is cut there, and of one event's arguments, which count as not recorded beyond", \

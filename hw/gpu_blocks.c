@@ -311,6 +311,7 @@ void gpu_read_memory(struct reader *outer, struct arena *mem, struct ft_gpu *gpu
 /* [a, b, links] of a pair. */
 static bool read_pair(const struct node *item, struct ft_mesh *m, struct ft_error *err)
 {
+	enum { LINKS_MOST = 1023 };
 	int64_t v[3];
 
 	if (item->kind != NODE_LIST || item->n != 3)
@@ -318,10 +319,14 @@ static bool read_pair(const struct node *item, struct ft_mesh *m, struct ft_erro
 	for (int i = 0; i < 3; i++) {
 		const struct node *n = item->item[i];
 
-		if (!node_whole(n, i == 2, i == 2 ? 1023 : FT_MESH_RANKS - 1, &v[i]))
-			return ft_fail(err, &n->mark,
-				       i == 2 ? "links are a whole number from 1" :
-						"ranks are whole numbers from 0 to 7");
+		if (!node_whole(n, i == 2, i == 2 ? LINKS_MOST : FT_MESH_RANKS - 1,
+				&v[i]))
+			return i == 2 ? ft_fail(err, &n->mark,
+						"links are a whole number from 1 to %d",
+						(int)LINKS_MOST) :
+					ft_fail(err, &n->mark,
+						"ranks are whole numbers from 0 to %d",
+						FT_MESH_RANKS - 1);
 	}
 	if (v[0] == v[1] || m->links[v[0]][v[1]])
 		return ft_fail(err, &item->mark,
