@@ -3,6 +3,14 @@
 
 #include "foretoken/traces.h"
 
+const char *ft_work_kind_name(enum ft_work_kind kind)
+{
+	static const char *const names[FT_WORK_KINDS] = { "gemm", "attention", "memory",
+							  "communication" };
+
+	return names[kind];
+}
+
 double ft_work_flop(const struct ft_work *w)
 {
 	switch (w->kind) {
