@@ -127,13 +127,12 @@ static const struct argp_option asked_options[] = {
 
 static error_t parse_asked(int key, char *arg, struct argp_state *state)
 {
-	static const char *const keys[] = { "tokens", "days", "budget", "megawatts",
-					    "flop" };
 	const char *unit = key == BUDGET && !strstr(arg, "USD") ? "USD" : "";
 
 	if (key < TOKENS || key > FLOP)
 		return ARGP_ERR_UNKNOWN;
-	add_set(state->input, state, "run.%s=%s%s", keys[key - TOKENS], arg, unit);
+	add_set(state->input, state, "run.%s=%s%s", asked_options[key - TOKENS].name,
+		arg, unit);
 	return 0;
 }
 

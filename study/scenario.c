@@ -218,8 +218,17 @@ static bool read_asked(struct reader *r, struct ft_asked *to, struct ft_error *e
 {
 	const struct node *run = read_node(r, "run");
 	struct reader in = reader_open(run, err);
-	static const char *const keys[] = { "tokens", "days", "budget", "megawatts",
-					    "flop" };
+	const struct {
+		const char *key;
+		enum dimension dim;
+		double *to;
+	} asked[] = {
+		{ "tokens", DIM_COUNT, &to->tokens },
+		{ "days", DIM_NONE, &to->days },
+		{ "budget", DIM_USD, &to->budget_usd },
+		{ "megawatts", DIM_NONE, &to->megawatts },
+		{ "flop", DIM_COUNT, &to->flop },
+	};
 
 	if (!run)
 		return true;
@@ -227,17 +236,10 @@ static bool read_asked(struct reader *r, struct ft_asked *to, struct ft_error *e
 		return reader_fail(r, "run",
 				   "should be a map, as {tokens: 15T, days: 60}");
 	to->mark = run->mark;
-	to->tokens = read_quantity(&in, "tokens", DIM_COUNT, 0);
-	to->days = read_quantity(&in, "days", DIM_NONE, 0);
-	to->budget_usd = read_quantity(&in, "budget", DIM_USD, 0);
-	to->megawatts = read_quantity(&in, "megawatts", DIM_NONE, 0);
-	to->flop = read_quantity(&in, "flop", DIM_COUNT, 0);
-	for (size_t i = 0; i < sizeof(keys) / sizeof(*keys); i++) {
-		double *at[] = { &to->tokens, &to->days, &to->budget_usd,
-				 &to->megawatts, &to->flop };
-
-		if (!in.failed && read_has(&in, keys[i]) && !(*at[i] > 0))
-			reader_fail(&in, keys[i], "should be above 0");
+	for (size_t i = 0; i < sizeof(asked) / sizeof(*asked); i++) {
+		*asked[i].to = read_quantity(&in, asked[i].key, asked[i].dim, 0);
+		if (!in.failed && read_has(&in, asked[i].key) && !(*asked[i].to > 0))
+			reader_fail(&in, asked[i].key, "should be above 0");
 	}
 	return reader_close(&in);
 }
