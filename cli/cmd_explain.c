@@ -70,10 +70,11 @@ static const struct argp argp = {
 	NULL,
 	parse,
 	"KEY",
-	"What a key of a scenario means, its default, and who reads it. KEY may be the last "
-	"word of one, or a map of several. A key of a stack, GPU, node, fabric, site, "
-	"communication library or price book is told from its manual page: "
-	"stack.fusion, gpu.power. A number of an answer is told by its name or its row's."
+	"Explain a key of a scenario: what it means, its default, and who reads it. KEY may be "
+	"the last word of a key, or a map of several keys. Keys of a stack, GPU, node, fabric, "
+	"site, communication library or price book are explained from their manual pages, as "
+	"stack.fusion or gpu.power. A number of an answer is explained by its name or the "
+	"name of its row."
 	"\vExample: foretoken explain training.zero_group",
 	NULL,
 	NULL,

@@ -26,13 +26,14 @@ static const struct argp_option options[] = {
 	  "chart if FILE ends in .svg (open it in a browser)",
 	  0 },
 	{ "timeline-format", 'o', "FORMAT", 0,
-	  "chrome (default), kineto: the launches and kernels of one rank, "
-	  "as PyTorch's profiler records them, or svg (default for FILE.svg): "
-	  "a row a pipeline stage, a box a micro-batch's pass; memory: another SVG, what the "
-	  "fullest rank holds over the step, by category",
+	  "chrome (default); kineto: the launches and kernels of one rank, "
+	  "as PyTorch's profiler records them; svg (default for FILE.svg): "
+	  "one row per pipeline stage, one box per pass of a micro-batch; memory: an SVG of "
+	  "what the fullest rank holds over the step, by category",
 	  0 },
 	{ "timeline-rank", 'k', "N", 0,
-	  "kineto: this rank, which stands for its pipeline stage (default 0)", 0 },
+	  "kineto: the rank to write, which stands for its pipeline stage (default: 0)",
+	  0 },
 	{ "report", 'r', "DIR", 0, "Write an HTML report with plots", 0 },
 	{ "flows", 'f', "FILE", 0,
 	  "Write what is paid month by month as CSV in columns of FOCUS 1.2", 0 },

@@ -116,12 +116,12 @@ const struct argp price_argp = { price_options, parse_price, NULL, NULL,
 enum { TOKENS = 0x100, DAYS, BUDGET, MEGAWATTS, FLOP };
 
 static const struct argp_option asked_options[] = {
-	{ "tokens", TOKENS, "N", 0, "What is to be trained: days, dollars, the fleet",
-	  1 },
-	{ "days", DAYS, "D", 0, "Days that it may take", 1 },
-	{ "budget", BUDGET, "USD", 0, "Dollars that it may cost", 1 },
+	{ "tokens", TOKENS, "N", 0,
+	  "Tokens to train on; the answer then has days, dollars and the fleet", 1 },
+	{ "days", DAYS, "D", 0, "Days that the training may take", 1 },
+	{ "budget", BUDGET, "USD", 0, "Dollars that the training may cost", 1 },
 	{ "megawatts", MEGAWATTS, "P", 0, "Power that the fleet may draw", 1 },
-	{ "flop", FLOP, "N", 0, "Model FLOPs to be spent, instead of tokens", 1 },
+	{ "flop", FLOP, "N", 0, "Model FLOPs to spend, instead of tokens", 1 },
 	{ 0 },
 };
 
