@@ -197,12 +197,10 @@ static bool is_drawn(const struct args *a, const struct ft_scenario *s,
 	if (!a->timeline && (a->timeline_form >= 0 || a->timeline_rank >= 0))
 		return ft_fail(
 			err, NULL,
-			"--timeline-format and --timeline-rank are of --timeline, "
-			"which is not given");
+			"--timeline-format and --timeline-rank need --timeline FILE");
 	if (a->timeline_rank >= 0 && s->timeline != FT_TIMELINE_KINETO)
 		return ft_fail(err, NULL,
-			       "--timeline-rank is of a timeline as a profiler records "
-			       "it: add --timeline-format kineto");
+			       "--timeline-rank needs --timeline-format kineto");
 	return a->timeline_rank < s->plan->ranks ||
 	       ft_fail(err, NULL, "--timeline-rank %lld: ranks are 0 to %lld",
 		       (long long)a->timeline_rank, (long long)s->plan->ranks - 1);

@@ -123,9 +123,9 @@ static void check_alike(struct reader *r)
 		const struct node *n = node_get(r->map, of_layers[i]);
 
 		if (n && n->kind == NODE_LIST)
-			reader_fail(r, of_layers[i],
-				    "is not the same for all layers; such models are "
-				    "not simulated, but with one number for all");
+			reader_fail(
+				r, of_layers[i],
+				"is not the same for all layers; such models are not simulated; write one number for all");
 	}
 }
 

@@ -59,7 +59,7 @@ bool runs_read(const struct node *node, struct ft_stack_has *runs, struct ft_err
 	runs->sharding = read_set(&r, "sharding", shardings, SHARDINGS);
 	runs->predicted_tokens = read_bool(&r, "predicted_tokens", true);
 	if (!runs->sharding)
-		reader_fail(&r, "sharding", "should hold a word at least");
+		reader_fail(&r, "sharding", "should hold at least one word");
 	return reader_close(&r);
 }
 

@@ -117,8 +117,7 @@ static bool load(const struct job *j, struct ft_shelf *shelf, const char **sets,
 	digest_hex(&seen.digest, a->row.key);
 	if (a->scenario && scenario_leaves_plan(a->scenario)) {
 		ft_fail(&a->why, NULL,
-			"run without training.parallel asks for the best plan, which a "
-			"sweep does not search: say training.parallel, or use plan");
+			"run without training.parallel asks for the best plan, which a sweep does not search: set training.parallel, or use plan");
 		ft_scenario_free((struct ft_scenario *)a->scenario);
 		a->scenario = NULL;
 	}

@@ -82,8 +82,8 @@ graph() { # STATUS PATTERN SED
 	! cmp -s "$tmp/g" "$tmp/h" || { echo "nothing changed" >&2; return 1; }
 	bounded "$1" "$2" $f trace replay $e --graph "$tmp/h"
 }
-ok "a graph for more GPUs than there are" bounded 1 "ranks together, the cluster" $f trace replay $a --graph "$tmp/g"
-ok "a class of 7 ranks" graph 1 "h:[0-9]*:1: error: the classes have 7 ranks" 's/ranks=[0-9]*/ranks=7/'
+ok "a graph for more GPUs than there are" bounded 1 "ranks, but the cluster has" $f trace replay $a --graph "$tmp/g"
+ok "a class of 7 ranks" graph 1 "h:[0-9]*:1: error: the classes together have 7 ranks" 's/ranks=[0-9]*/ranks=7/'
 ok "a class of no ranks" graph 1 "h:[0-9]*:[0-9]*: error:" 's/ranks=[0-9]*/ranks=0/'
 ok "no tokens" graph 1 "h:[0-9]*:8: error:" 's/^tokens .*/tokens 0/'
 ok "tokens below 0" graph 1 "not between" 's/^tokens .*/tokens -1/'

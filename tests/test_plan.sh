@@ -107,7 +107,7 @@ ok "held keys are held" prints "^1 *2 " $f plan "$tmp/a.yaml" --set training.par
 ok "a batch that nothing divides" fails 1 "no parallel plan of .* is legal" $f plan "$tmp/seven.yaml" --set training.micro_batch_size=2
 ok "sizes that contradict each other" fails 1 "no parallel plan of .* is legal" $f plan "$tmp/a.yaml" --set training.parallel.tp=8 --set training.parallel.pp=8
 ok "a held key that is no size" fails 1 "should be a whole number" $f plan "$tmp/a.yaml" --set training.parallel.tp=many
-ok "a key that is not searched" fails 1 "is not searched" $f plan "$tmp/a.yaml" --free training.precision
+ok "a key that is not searched" fails 1 "that key cannot be searched" $f plan "$tmp/a.yaml" --free training.precision
 ok "an odd list of sizes" fails 1 "write 1 to 32 sizes" $f plan "$tmp/a.yaml" --set 'cluster.gpus=[]'
 ok "--top" fails 64 "takes 1 to 100" $f plan "$tmp/a.yaml" --top 0
 ok "--rank-by" fails 64 "takes tokens, usd or days" $f plan "$tmp/a.yaml" --rank-by luck

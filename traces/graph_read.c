@@ -387,10 +387,10 @@ static bool check_whole(struct reading *l)
 					  g->rank_class[i].name);
 	}
 	if (l->ranks && ranks != l->ranks)
-		return graph_fail(&l->line, 0,
-				  "the classes have %lld ranks together, the cluster "
-				  "%lld; change ranks= or cluster.gpus",
-				  (long long)ranks, (long long)l->ranks);
+		return graph_fail(
+			&l->line, 0,
+			"the classes together have %lld ranks, but the cluster has %lld; change ranks= or cluster.gpus",
+			(long long)ranks, (long long)l->ranks);
 	return true;
 }
 
