@@ -9,6 +9,7 @@
 #include "base/arena.h"
 #include "base/node.h"
 #include "base/plain.h"
+#include "base/text.h"
 #include "reports/money.h"
 #include "reports/prices.h"
 #include "reports/stages.h"
@@ -98,14 +99,6 @@ static void put_path(json_t *o, const char *path, json_t *value)
 	put_path(inner, dot + 1, value);
 }
 
-/* The key without what stands before its last point. */
-static const char *leaf(const char *key)
-{
-	const char *dot = strrchr(key, '.');
-
-	return dot ? dot + 1 : key;
-}
-
 static void numbers(json_t *j, const struct ft_outcome *o)
 {
 	const struct ft_outcome_field *f;
@@ -116,7 +109,7 @@ static void numbers(json_t *j, const struct ft_outcome *o)
 	for (size_t i = 0; i < n; i++) {
 		put_path(j, f[i].key, json_of_number(ft_outcome_at(o, f[i].value)));
 		if (f[i].high)
-			json_object_set_new(interval, leaf(f[i].key),
+			json_object_set_new(interval, text_last_word(f[i].key),
 					    pair(ft_outcome_at(o, f[i].low),
 						 ft_outcome_at(o, f[i].high)));
 	}

@@ -188,13 +188,6 @@ static bool load_parts(struct whole *w, struct reader *r, bool all,
 	       (!all || (load_work(w, r, err) && ft_scenario_prices(s, err)));
 }
 
-static const char *last_word(const char *path)
-{
-	const char *dot = strrchr(path, '.');
-
-	return dot ? dot + 1 : path;
-}
-
 /* The key of a scenario that ends in this word but is not a key where it stands; NULL when
  * none does, or when `path` is one, or leads to one. */
 static const char *meant_elsewhere(const char *path)
@@ -207,7 +200,8 @@ static const char *meant_elsewhere(const char *path)
 		if (!strncmp(key[i].path, path, len) &&
 		    (!key[i].path[len] || key[i].path[len] == '.'))
 			return NULL;
-		if (!found && !strcmp(last_word(key[i].path), last_word(path)))
+		if (!found &&
+		    !strcmp(text_last_word(key[i].path), text_last_word(path)))
 			found = key[i].path;
 	}
 	return found;

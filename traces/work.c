@@ -237,3 +237,12 @@ const char *ft_memory_name(enum ft_memory category)
 
 	return names[category];
 }
+
+double ft_memory_sum(const double bytes[FT_MEMORIES])
+{
+	double sum = 0;
+
+	for (int i = 0; i < FT_MEMORIES; i++)
+		sum += bytes[i];
+	return sum;
+}

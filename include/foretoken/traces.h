@@ -171,6 +171,7 @@ enum ft_memory {
 };
 
 const char *ft_memory_name(enum ft_memory category);
+double ft_memory_sum(const double bytes[FT_MEMORIES]);
 
 struct ft_segment {
 	const char *name;
