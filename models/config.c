@@ -269,7 +269,7 @@ static void read_max_positions(struct reader *r, const struct family *family,
 {
 	bool learned = model->positions == FT_LEARNED;
 	int64_t rows = read_int(r, "max_position_embeddings", 0,
-				learned ? LIMIT_SEQUENCE : LAYER_MOST, 0);
+				learned ? LIMIT_SEQUENCE : FAMILY_MOST, 0);
 
 	model->max_positions = learned && rows ? rows + family->more_rows : 0;
 }
@@ -325,43 +325,17 @@ bool config_is_idle(const struct config_idle *idle, const char *common)
 	return false;
 }
 
-/* Keys of models with experts or latent attention, which make no sense in one without. */
-static const struct {
-	const char *key;
-	bool latent;
-} of_kinds[] = {
-	{ "num_local_experts", false },
-	{ "num_experts_per_tok", false },
-	{ "moe_intermediate_size", false },
-	{ "moe_latent_size", false },
-	{ "n_shared_experts", false },
-	{ "shared_expert_intermediate_size", false },
-	{ "first_k_dense_replace", false },
-	{ "moe_layer_freq", false },
-	{ "decoder_sparse_step", false },
-	{ "mlp_only_layers", false },
-	{ "moe_layers", false },
-	{ "mlp_layer_types", false },
-	{ "n_group", false },
-	{ "topk_group", false },
-	{ "kv_lora_rank", true },
-	{ "q_lora_rank", true },
-	{ "qk_nope_head_dim", true },
-	{ "qk_rope_head_dim", true },
-	{ "v_head_dim", true },
-};
-
 /* A type that has a use for the key, where this family is of another kind; or NULL. */
 static const char *kind_for(const struct family *family, const char *key)
 {
-	for (size_t i = 0; i < sizeof(of_kinds) / sizeof(*of_kinds); i++) {
-		if (strcmp(key, of_kinds[i].key) != 0)
-			continue;
-		if (of_kinds[i].latent)
-			return family->latent ? NULL : "deepseek_v3";
+	switch (family_key_of(key)) {
+	case ROUTED:
 		return family->experts ? NULL : "mixtral or qwen3_moe";
+	case LATENT:
+		return family->latent ? NULL : "deepseek_v3";
+	default:
+		return NULL;
 	}
-	return NULL;
 }
 
 bool config_no_idle(const struct family *family, const struct node *over,

@@ -4,51 +4,13 @@
 #include <string.h>
 
 #include "base/arena.h"
-#include "base/limits.h"
 #include "base/reader.h"
 #include "base/text.h"
-
-int64_t most_of(const char *key)
-{
-	static const struct {
-		const char *key;
-		int64_t most;
-	} bound[] = {
-		{ "hidden_size", LIMIT_HIDDEN },
-		{ "num_hidden_layers", LIMIT_LAYERS },
-		{ "vocab_size", LIMIT_VOCABULARY },
-		{ "vocab_size_multiple", LIMIT_VOCABULARY },
-		{ "num_attention_heads", LIMIT_HEADS },
-		{ "num_key_value_heads", LIMIT_HEADS },
-		{ "head_dim", LIMIT_HEAD_DIM },
-		{ "qk_nope_head_dim", LIMIT_HEAD_DIM },
-		{ "qk_rope_head_dim", LIMIT_HEAD_DIM },
-		{ "v_head_dim", LIMIT_HEAD_DIM },
-		{ "q_lora_rank", LIMIT_HIDDEN },
-		{ "kv_lora_rank", LIMIT_HIDDEN },
-		{ "intermediate_size", LIMIT_MLP },
-		{ "moe_intermediate_size", LIMIT_MLP },
-		{ "shared_expert_intermediate_size", LIMIT_MLP },
-		{ "moe_latent_size", LIMIT_HIDDEN },
-		{ "num_local_experts", LIMIT_EXPERTS },
-		{ "num_experts_per_tok", LIMIT_EXPERTS },
-		{ "linear_num_value_heads", LIMIT_HEADS },
-		{ "linear_num_key_heads", LIMIT_HEADS },
-		{ "linear_key_head_dim", LIMIT_HEAD_DIM },
-		{ "linear_value_head_dim", LIMIT_HEAD_DIM },
-		{ "linear_conv_kernel_dim", LIMIT_HEAD_DIM },
-		{ "mamba_chunk_size", LIMIT_HEAD_DIM },
-	};
-
-	for (size_t i = 0; i < sizeof(bound) / sizeof(*bound); i++)
-		if (!strcmp(key, bound[i].key))
-			return bound[i].most;
-	return LAYER_MOST;
-}
+#include "models/family.h"
 
 int64_t read_size(struct reader *r, const char *key, int64_t least, int64_t fallback)
 {
-	return read_int(r, key, least, most_of(key), fallback);
+	return read_int(r, key, least, family_key_most(key), fallback);
 }
 
 /* A list, or nothing. */

@@ -12,13 +12,7 @@
 struct node;
 struct reader;
 
-/* The most of anything that docs/limits.md has no bound of. */
-enum { LAYER_MOST = 1 << 30 };
-
-/* The most that a key of a config, by its common name, may say. */
-int64_t most_of(const char *key);
-
-/* A whole number from least to most_of the key, or the fallback, which is not checked: not given. */
+/* A whole number from least to family_key_most of the key, or the fallback, which is not checked: not given. */
 int64_t read_size(struct reader *r, const char *key, int64_t least, int64_t fallback);
 
 /* A size >= 1 that a config of this kind cannot do without. */

@@ -130,8 +130,8 @@ static struct routed_rule routed_rule(struct reader *r)
 		.first = read_size(r, "first_k_dense_replace", 0, 0),
 		.every = read_size(r, "moe_layer_freq", 1, 1),
 		.types = read_word_list(r, "mlp_layer_types", mlps, 2),
-		.dense = read_number_list(r, "mlp_only_layers", LAYER_MOST),
-		.routed = read_number_list(r, "moe_layers", LAYER_MOST),
+		.dense = read_number_list(r, "mlp_only_layers", FAMILY_MOST),
+		.routed = read_number_list(r, "moe_layers", FAMILY_MOST),
 	};
 
 	rule.step = read_size(r, "decoder_sparse_step", rule.routed ? 0 : 1, 1);

@@ -119,7 +119,7 @@ static struct layer_rule layer_rule(struct reader *r, const struct family *famil
 		read_pattern(r, &rule);
 		if (rule.states)
 			rule.attention =
-				read_number_list(r, "attn_layer_indices", LAYER_MOST);
+				read_number_list(r, "attn_layer_indices", FAMILY_MOST);
 	}
 	return rule;
 }
