@@ -44,31 +44,6 @@ const char *ft_schedule_name(enum ft_schedule schedule)
 	return schedule_names[schedule];
 }
 
-bool ft_schedule_folds(enum ft_schedule schedule)
-{
-	return schedule == FT_ZBV || schedule == FT_DUALPIPEV;
-}
-
-bool ft_schedule_splits(enum ft_schedule schedule)
-{
-	return schedule == FT_ZERO_BUBBLE || ft_schedule_folds(schedule);
-}
-
-int64_t ft_plan_place(const struct ft_plan *p, int64_t stage, int64_t chunk)
-{
-	bool back = ft_schedule_folds(p->schedule) && chunk % 2;
-
-	return chunk * p->pp + (back ? p->pp - 1 - stage : stage);
-}
-
-int64_t ft_plan_stage(const struct ft_plan *p, int64_t place)
-{
-	int64_t at = place % p->pp;
-
-	return ft_schedule_folds(p->schedule) && place / p->pp % 2 ? p->pp - 1 - at :
-								     at;
-}
-
 bool ft_plan_reshards(const struct ft_plan *p)
 {
 	return p->reshard_stated ? p->reshard_after_forward :
