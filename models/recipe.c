@@ -274,10 +274,10 @@ bool recipe_check(struct reader *r, const struct ft_model *model, struct ft_plan
 {
 	int64_t same = plan->dp * plan->cp;
 
-	if (plan->capacity_factor > 16)
+	if (plan->capacity_factor > CAPACITY_MOST)
 		return reader_fail(r, "moe_capacity_factor",
-				   "%g is not between 0 (dropless) and 16",
-				   plan->capacity_factor);
+				   "%g is not between 0 (dropless) and %d",
+				   plan->capacity_factor, (int)CAPACITY_MOST);
 	if (!check_layers_for(r, model, plan) ||
 	    !check_recompute_layers(r, model, plan))
 		return false;

@@ -11,6 +11,7 @@
 
 #include "base/limits.h"
 #include "models/interleave.h"
+#include "models/recipe.h"
 #include "models/stages.h"
 
 static bool layer_splits(const struct ft_layer *l, const struct ft_plan *p)
@@ -91,7 +92,7 @@ static bool recipe_fits(struct ft_plan *p, const struct ft_model *m)
 {
 	int64_t same = p->dp * p->cp;
 
-	if (p->capacity_factor > 16 || p->recompute_layers > m->n_layers ||
+	if (p->capacity_factor > CAPACITY_MOST || p->recompute_layers > m->n_layers ||
 	    p->offload_layers > m->n_layers)
 		return false;
 	if (p->recompute != FT_RECOMPUTE_FULL)
