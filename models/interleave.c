@@ -26,9 +26,9 @@ static void circle_of(const struct ft_plan *p, int64_t *least, int64_t *most)
 
 bool interleave_ends(const struct ft_plan *p)
 {
-	int64_t least, most, left = p->micro_batches % p->pp;
+	int64_t least, most, run = ft_plan_run(p), left = run % p->pp;
 
-	if (p->vpp == 1 || ft_schedule_folds(p->schedule) || p->micro_batches < p->pp)
+	if (p->vpp == 1 || ft_schedule_folds(p->schedule) || run < p->pp)
 		return true;
 	circle_of(p, &least, &most);
 	return left < least || left > most;
@@ -36,11 +36,11 @@ bool interleave_ends(const struct ft_plan *p)
 
 int64_t interleave_nearest(const struct ft_plan *p)
 {
-	int64_t least, most, left = p->micro_batches % p->pp;
+	int64_t least, most, run = ft_plan_run(p), left = run % p->pp;
 
 	if (interleave_ends(p))
-		return p->micro_batches;
+		return run;
 	circle_of(p, &least, &most);
-	return left - least <= most - left ? p->micro_batches - (left - least + 1) :
-					     p->micro_batches + (most - left + 1);
+	return left - least <= most - left ? run - (left - least + 1) :
+					     run + (most - left + 1);
 }

@@ -10,6 +10,7 @@
 #include "models/recipe.h"
 #include "models/lora.h"
 #include "models/interleave.h"
+#include "models/schedule.h"
 #include "models/stages.h"
 
 struct owned {
@@ -28,20 +29,12 @@ struct draft {
 
 static const char *const sharding_names[] = { "ddp",  "zero1", "zero2",
 					      "fsdp", "hsdp",  "zero3" };
-static const char *const schedule_names[] = {
-	"1f1b", "interleaved", "gpipe", "zero-bubble", "zbv", "dualpipev"
-};
 static const char *const recompute_names[] = { "none", "selective", "full" };
 static const char *const start_names[] = { "steady", "together" };
 
 const char *ft_sharding_name(enum ft_sharding sharding)
 {
 	return sharding_names[sharding];
-}
-
-const char *ft_schedule_name(enum ft_schedule schedule)
-{
-	return schedule_names[schedule];
 }
 
 bool ft_plan_reshards(const struct ft_plan *p)
@@ -96,8 +89,7 @@ static void read_words(struct draft *d)
 	int sharding = read_choice(r, "sharding", sharding_names, 6, FT_ZERO1);
 
 	plan->sharding = sharding == 5 ? FT_FSDP : (enum ft_sharding)sharding;
-	plan->schedule = (enum ft_schedule)read_choice(r, "schedule", schedule_names,
-						       FT_SCHEDULES, FT_1F1B);
+	schedule_read(r, plan);
 	plan->recompute = (enum ft_recompute)read_choice(
 		r, "recompute", recompute_names, 3, FT_RECOMPUTE_NONE);
 	plan->step_start = (enum ft_step_start)read_choice(r, "step_start", start_names,
@@ -286,7 +278,28 @@ static bool set_batches(struct draft *d)
 			(long long)plan->micro_batches, (long long)plan->pp,
 			(long long)plan->vpp, (int)LIMIT_CHUNK_RUNS);
 	plan->last_micro_batch = mine - (plan->micro_batches - 1) * plan->micro_batch;
-	return true;
+	return schedule_flushes(plan) ||
+	       reader_fail(&d->top, "pipeline_flushes",
+			   "%lld runs of the pipeline are not of the same size: each "
+			   "replica has %lld micro-batches of %lld sequences%s",
+			   (long long)plan->flushes, (long long)plan->micro_batches,
+			   (long long)plan->micro_batch,
+			   plan->last_micro_batch == plan->micro_batch ?
+				   "" :
+				   ", the last a smaller one");
+}
+
+/* Of all replicas: a micro-batch in each run of the pipeline. */
+static long long sequences_of_one(const struct ft_plan *plan)
+{
+	return (long long)(plan->micro_batches / ft_plan_run(plan) * plan->micro_batch *
+			   plan->dp);
+}
+
+static const char *in_a_run(const struct ft_plan *plan)
+{
+	return ft_plan_run(plan) < plan->micro_batches ? " in a run of the pipeline" :
+							 "";
 }
 
 /* Its forwards and backwards of different micro-batches meet only in a pipeline that has
@@ -303,15 +316,14 @@ static bool check_dualpipe(struct draft *d)
 			d, at_pp,
 			"schedule dualpipev runs in a pipeline, pp 2 or more; with "
 			"pp 1 set schedule: 1f1b");
-	if (plan->micro_batches >= least)
+	if (ft_plan_run(plan) >= least)
 		return true;
 	return reader_fail(&d->top, "global_batch_size",
-			   "%lld is %lld micro-batches of each replica, schedule "
+			   "%lld is %lld micro-batches of each replica%s, schedule "
 			   "dualpipev needs 2 x pp = %lld or more: global_batch_size "
 			   "%lld, or a smaller micro_batch_size or pp",
-			   (long long)plan->global_batch,
-			   (long long)plan->micro_batches, least,
-			   least * (long long)(plan->micro_batch * plan->dp));
+			   (long long)plan->global_batch, (long long)ft_plan_run(plan),
+			   in_a_run(plan), least, least * sequences_of_one(plan));
 }
 
 static bool set_schedule(struct draft *d)
@@ -398,14 +410,14 @@ static bool check_circle(struct draft *d)
 	nearest = interleave_nearest(plan);
 	return reader_fail(
 		&d->top, "global_batch_size",
-		"%lld is %lld micro-batches of each replica, which vpp %lld has in "
+		"%lld is %lld micro-batches of each replica%s, which vpp %lld has in "
 		"groups of pp %lld: passes of the %lld left over wait for each other "
 		"without end; nearest is %lld micro-batches, global_batch_size %lld, or "
 		"another micro_batch_size, vpp or pp",
-		(long long)plan->global_batch, (long long)plan->micro_batches,
-		(long long)plan->vpp, (long long)plan->pp,
-		(long long)(plan->micro_batches % plan->pp), (long long)nearest,
-		(long long)(nearest * plan->micro_batch * plan->dp));
+		(long long)plan->global_batch, (long long)ft_plan_run(plan),
+		in_a_run(plan), (long long)plan->vpp, (long long)plan->pp,
+		(long long)(ft_plan_run(plan) % plan->pp), (long long)nearest,
+		(long long)nearest * sequences_of_one(plan));
 }
 
 static bool close_all(struct draft *d)

@@ -1,4 +1,4 @@
-/* models/stages.c - chunks of a pipeline: which stage runs each, and how many layers it has */
+/* models/stages.c - layers over the chunks of a pipeline */
 #include "models/stages.h"
 
 #include <stdlib.h>
@@ -6,31 +6,6 @@
 #include "base/arena.h"
 #include "base/reader.h"
 #include "foretoken/models.h"
-
-bool ft_schedule_folds(enum ft_schedule schedule)
-{
-	return schedule == FT_ZBV || schedule == FT_DUALPIPEV;
-}
-
-bool ft_schedule_splits(enum ft_schedule schedule)
-{
-	return schedule == FT_ZERO_BUBBLE || ft_schedule_folds(schedule);
-}
-
-int64_t ft_plan_place(const struct ft_plan *p, int64_t stage, int64_t chunk)
-{
-	bool back = ft_schedule_folds(p->schedule) && chunk % 2;
-
-	return chunk * p->pp + (back ? p->pp - 1 - stage : stage);
-}
-
-int64_t ft_plan_stage(const struct ft_plan *p, int64_t place)
-{
-	int64_t at = place % p->pp;
-
-	return ft_schedule_folds(p->schedule) && place / p->pp % 2 ? p->pp - 1 - at :
-								     at;
-}
 
 bool stages_even_into(int64_t *n, int64_t layers, int64_t chunks)
 {

@@ -12,6 +12,7 @@
 #include "base/limits.h"
 #include "models/interleave.h"
 #include "models/recipe.h"
+#include "models/schedule.h"
 #include "models/stages.h"
 
 static bool layer_splits(const struct ft_layer *l, const struct ft_plan *p)
@@ -84,8 +85,9 @@ static bool batch_divides(struct ft_plan *p, bool ragged)
 		return false;
 	p->micro_batches = (mine + p->micro_batch - 1) / p->micro_batch;
 	p->last_micro_batch = mine - (p->micro_batches - 1) * p->micro_batch;
-	return (double)p->pp * (double)p->vpp * (double)p->micro_batches <=
-	       LIMIT_CHUNK_RUNS;
+	return schedule_flushes(p) &&
+	       (double)p->pp * (double)p->vpp * (double)p->micro_batches <=
+		       LIMIT_CHUNK_RUNS;
 }
 
 static bool recipe_fits(struct ft_plan *p, const struct ft_model *m)
@@ -112,7 +114,7 @@ static bool schedule_fits(struct ft_plan *p)
 		p->schedule = FT_INTERLEAVED;
 	if (p->schedule == FT_INTERLEAVED && p->vpp == 1)
 		p->schedule = FT_1F1B;
-	if (p->schedule == FT_DUALPIPEV && (p->pp == 1 || p->micro_batches < 2 * p->pp))
+	if (p->schedule == FT_DUALPIPEV && (p->pp == 1 || ft_plan_run(p) < 2 * p->pp))
 		return false;
 	if (ft_schedule_folds(p->schedule) && p->pp > 1)
 		return p->vpp == 2;

@@ -168,6 +168,11 @@ static void megatron_split(struct sheet *t)
 	if (p->pp > 1 && p->schedule != FT_1F1B && p->schedule != FT_INTERLEAVED)
 		emit_unknown(t, "schedule: %s; Megatron Core runs 1F1B",
 			     ft_schedule_name(p->schedule));
+	if (p->pp > 1 && p->flushes > 1)
+		emit_unknown(t,
+			     "pipeline_flushes: %" PRId64
+			     "; Megatron Core drains a pipeline once a step",
+			     p->flushes);
 }
 
 /* Megatron's Muon deals whole matrices to the ranks by an optimizer of its own, which overlaps nothing. */

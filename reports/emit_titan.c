@@ -118,7 +118,7 @@ void emit_titan(struct sheet *t)
 
 	fputs("[training]\n", t->out);
 	emit_int(t, "local_batch_size",
-		 p->pp > 1 ? p->micro_batch * p->micro_batches : p->micro_batch);
+		 p->pp > 1 ? p->micro_batch * ft_plan_run(p) : p->micro_batch);
 	emit_int(t, "global_batch_size", p->global_batch);
 	emit_int(t, "seq_len", p->sequence);
 	if (!p->master_weights)

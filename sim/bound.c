@@ -49,7 +49,7 @@ struct stage_state {
 struct progress {
 	size_t *next;		    /* [stages] */
 	struct stage_state *is;	    /* [stages] */
-	struct stage_state *before; /* [stages] its last pass, */
+	struct stage_state *before; /* [stages] its tail, */
 	ft_ps *input;		    /* [stages] and when that one's input was there */
 	ft_ps **end;		    /* [stages][4 * vpp * m], NOT_YET: not over */
 	struct source *from; /* [stages][2 * vpp]: of forwards, and of backwards */
@@ -182,6 +182,14 @@ static void run_timed(const struct front_of *of, const struct pass_time *d, ft_p
 	s->compute = later(s->compute + d->length, input + d->from_first);
 }
 
+/* A stage's tail begins with its last pass, behind which a pipeline may be flushed. */
+static size_t tail_of(const struct ft_outline *o, size_t stage)
+{
+	size_t last = o->n_order[stage] - 1;
+
+	return o->order[stage][last].kind == FT_SLOT_FLUSH ? last - 1 : last;
+}
+
 /* Run as many passes of a stage as can be; true: some. */
 static bool advance(const struct bounding *b, struct progress *g, size_t stage)
 {
@@ -196,7 +204,7 @@ static bool advance(const struct bounding *b, struct progress *g, size_t stage)
 
 		if (from == NOT_YET)
 			break;
-		if (++g->next[stage] == o->n_order[stage]) {
+		if (g->next[stage]++ == tail_of(o, stage)) {
 			g->before[stage] = *s;
 			g->input[stage] = from;
 		}
@@ -234,7 +242,7 @@ static struct progress progress_new(const struct bounding *b)
 	return g;
 }
 
-/* The last pass of each class and the update, until all is over. */
+/* The tail of each class and the update, until all is over. */
 static ft_ps over_tails(const struct bounding *b, const struct progress *g)
 {
 	const struct ft_outline *o = b->o;
@@ -244,8 +252,8 @@ static ft_ps over_tails(const struct bounding *b, const struct progress *g)
 		const struct ft_class *k = &o->graph.rank_class[s];
 		struct front f = front_at(&b->of[s], &g->before[s], g->input[s]);
 
-		bound_put_pass(&f, b, s,
-			       &o->pass[s][o->order[s][o->n_order[s] - 1].pass]);
+		for (size_t i = tail_of(o, s); i < o->n_order[s]; i++)
+			bound_put_pass(&f, b, s, &o->pass[s][o->order[s][i].pass]);
 		for (size_t i = o->last_call[s]; i < k->n_calls; i++)
 			front_call(&f, &b->of[s], k->call[i].segment,
 				   (int64_t)k->call[i].repeat);

@@ -252,7 +252,7 @@ static void put_passes(struct engine *e)
 		const struct ft_slot *s = &c->slot[i].slot;
 		const struct span *at = &rank->slot[i];
 
-		if (s->kind == FT_SLOT_UPDATE || at->last < at->first ||
+		if (!ft_slot_is_pass(s->kind) || at->last < at->first ||
 		    side_by_side(c, i))
 			continue;
 		kineto_put_pass(

@@ -123,7 +123,7 @@ struct pass_call **passes_of(const struct ft_graph *g, struct arena *mem)
 		for (size_t i = 0; i < k->n_calls; i++)
 			to[c][i].micro_batch = -1;
 		for (size_t m = 0; m < k->n_slots; m++)
-			if (k->slot[m].slot.kind != FT_SLOT_UPDATE && alone(k, m))
+			if (ft_slot_is_pass(k->slot[m].slot.kind) && alone(k, m))
 				put(g, &p, c, m, to[c]);
 	}
 	return to;

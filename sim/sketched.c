@@ -9,7 +9,8 @@
  *           + sum over stages before s of a first chunk back
  *
  * where what awaits another stage counts from its first compute op on. The last sum is left
- * out where a schedule splits backwards. t depends on the clock, which falls the less the
+ * out where a schedule splits backwards. The first and the last come again with each flush of
+ * the pipeline but the last. t depends on the clock, which falls the less the
  * more a stage waits, so that the bound follows from itself: durations.c has
  * longest = max L + b mean L <= (1 + b) step, and what a step of length z allows to be the
  * least, phi(z), falls as z grows. step >= phi(step), so that step >= z for any z with
@@ -342,16 +343,19 @@ static struct stage_times times_of(const struct placing *x, const struct stage_s
 static double phi(const struct placing *x, double z)
 {
 	struct stage_times t = { .forward = 0 };
-	double before = 0, behind = 0, most = 0;
+	double before = 0, behind = 0, most = 0, each;
 	bool turns = !ft_schedule_splits(x->p->schedule);
+	double runs = (double)(x->p->micro_batches / ft_plan_run(x->p));
 
 	for (int64_t s = 0; s < x->p->pp; s++) {
 		const struct stage_sums *of = &x->stage[s];
 
 		if (!of->like)
 			t = times_of(x, of, fall_at(x, of, z));
-		most = fmax(most, before + behind + t.first - (s ? t.ahead : 0) +
-					  (x->m - 1) * (t.forward + t.back));
+		each = t.forward + t.back;
+		most = fmax(most, runs * (before + behind - (s ? t.ahead : 0)) +
+					  t.first + (runs - 1) * fmin(t.first, each) +
+					  (x->m - runs) * each);
 		before += t.chunk_forward;
 		behind += turns ? t.chunk_back : 0;
 	}

@@ -106,9 +106,8 @@ struct drawing {
 	const char *unit;
 };
 
-static const char *const kind_class[FT_SLOT_KINDS + 1] = {
-	"f", "b", "w", "v", "u", "o"
-};
+static const char *const kind_class[FT_SLOT_KINDS + 1] = { "f", "b", "w", "v",
+							   "d", "u", "o" };
 
 static double x_of(const struct drawing *d, ft_ps t)
 {
@@ -136,16 +135,20 @@ static void draw_axis(const struct drawing *d, double y, double height)
 static void say_pass(const struct drawing *d, const struct ft_class *class,
 		     const struct ft_slot *s, const struct span *at)
 {
-	static const char *const words[FT_SLOT_KINDS] = { "forward", "backward",
+	static const char *const words[FT_SLOT_KINDS] = { "forward",
+							  "backward",
 							  "gradients of weights",
-							  "whole backward", "update" };
+							  "whole backward",
+							  "flush of the pipeline",
+							  "update" };
 
 	fputs("<title>", d->out);
 	text_put_xml(d->out, class->name);
 	fprintf(d->out, ": %s", s ? words[s->kind] : "of no pass");
 	if (s && s->kind != FT_SLOT_UPDATE)
-		fprintf(d->out, " of micro-batch %" PRId64, s->micro_batch + 1);
-	if (s && s->kind != FT_SLOT_UPDATE && d->chunks > 1)
+		fprintf(d->out, " %s micro-batch %" PRId64,
+			s->kind == FT_SLOT_FLUSH ? "behind" : "of", s->micro_batch + 1);
+	if (s && ft_slot_is_pass(s->kind) && d->chunks > 1)
 		fprintf(d->out, ", chunk %" PRId64, s->chunk + 1);
 	fprintf(d->out, ", %.6g to %.6g %s</title>", (double)at->from / d->unit_ps,
 		(double)at->to / d->unit_ps, d->unit);
@@ -154,7 +157,7 @@ static void say_pass(const struct drawing *d, const struct ft_class *class,
 /* Later chunks are paler. */
 static double opacity(const struct drawing *d, const struct ft_slot *s)
 {
-	if (!s || d->chunks < 2 || s->kind == FT_SLOT_UPDATE)
+	if (!s || d->chunks < 2 || !ft_slot_is_pass(s->kind))
 		return 1;
 	return 1 - 0.6 * (double)s->chunk / (double)(d->chunks - 1);
 }
@@ -170,7 +173,7 @@ static void draw_pass(const struct drawing *d, const struct ft_class *class,
 
 	if (half == 2)
 		y += h;
-	if (s && s->kind != FT_SLOT_UPDATE)
+	if (s && ft_slot_is_pass(s->kind))
 		snprintf(number, sizeof(number), "%" PRId64, s->micro_batch + 1);
 	fprintf(d->out,
 		"<rect class=\"%s\" x=\"%.2f\" y=\"%.2f\" width=\"%.2f\" "
@@ -258,8 +261,9 @@ static void legend_item(const struct drawing *d, double *x, const char *class,
 static void draw_legend(const struct drawing *d)
 {
 	static const char *const words[FT_SLOT_KINDS + 1] = {
-		"forward",	  "backward",  "gradients of weights",
-		"whole backward", "optimizer", "of no pass"
+		"forward",	  "backward", "gradients of weights",
+		"whole backward", "flush",    "optimizer",
+		"of no pass"
 	};
 	double x = LEFT;
 
@@ -291,6 +295,7 @@ static void draw_head(const struct drawing *d, const char *title,
 		".grid{stroke:#999;stroke-width:.5;stroke-dasharray:2 3}"
 		".f,.b,.w,.v,.u,.o{stroke:#fff;stroke-width:.6}"
 		".f{fill:#8ecae6}.b{fill:#7fc97f}.w{fill:#f6c667}.v{fill:#c5b358}.u{fill:#cc79a7}"
+		".d{fill:#e6b8d0}"
 		".o{fill:#bbb}.idle{fill:#eee}.c{fill:#d55e00}.s{fill:#33579a}"
 		"</style>\n<rect width=\"100%%\" height=\"100%%\" fill=\"#fff\"/>\n"
 		"<text class=\"title\" x=\"%d\" y=\"22\">",

@@ -122,50 +122,51 @@ static void check_weighted(struct reader *r, const struct ft_layout_rules *l)
 			"goes with fusion: kernels or modules; false goes with any");
 }
 
+/* What is so or not; the first, of which it goes without saying. */
+#define AT(key) #key, offsetof(struct ft_layout_rules, key)
+#define ON(key) \
+	{ \
+		AT(key), true \
+	}
+#define OFF(key) \
+	{ \
+		AT(key), false \
+	}
+static const struct flag {
+	const char *key;
+	size_t at;
+	bool unless_said;
+} flags[] = {
+	ON(fused_qkv),		ON(fused_gate_up),	   ON(fused_softmax),
+	ON(gradient_fusion),	ON(scaled_gradients),	   ON(windows),
+	OFF(model_classes),	OFF(forced_in_turn),	   OFF(weighted_activation),
+	OFF(fused_loss),	OFF(loss_in_operations),   OFF(autocast),
+	OFF(dropout),		OFF(ignored_experts),	   OFF(collectives_in_turn),
+	OFF(flat_shards),	OFF(whole_gradients),	   OFF(all_reduced_gradients),
+	OFF(broadcast_parts),	OFF(gather_under_forward), OFF(asks_inputs),
+	OFF(host_sync),		OFF(mixed_norms),	   OFF(cut_blocks),
+	OFF(scan_layers),	OFF(compiled_update),	   OFF(ragged_batch),
+	OFF(gather_root_again), OFF(loss_in_root),	   OFF(narrow_parameters),
+	OFF(plain_sinks),	OFF(plain_caps),	   OFF(unsharded_pipeline),
+	OFF(reduces_at_flush),	OFF(split_backward),	   OFF(dual_pipe),
+	OFF(autograd_split),	OFF(receive_sync),	   OFF(receive_buffers),
+	OFF(keeps_outputs),	OFF(scatter_gather),	   OFF(scaled_in_pipeline)
+};
+
+static void read_flags(struct reader *r, struct ft_layout_rules *l)
+{
+	for (size_t i = 0; i < sizeof(flags) / sizeof(*flags); i++)
+		*(bool *)((char *)l + flags[i].at) =
+			read_bool(r, flags[i].key, flags[i].unless_said);
+}
+
 static bool read_layout(const struct node *node, struct ft_layout_rules *l,
 			struct ft_error *err)
 {
 	struct reader r = reader_open(node, err);
 
 	read_kinds(&r, l);
-	l->fused_qkv = read_bool(&r, "fused_qkv", true);
-	l->fused_gate_up = read_bool(&r, "fused_gate_up", true);
-	l->model_classes = read_bool(&r, "model_classes", false);
-	l->forced_in_turn = read_bool(&r, "forced_in_turn", false);
-	l->weighted_activation = read_bool(&r, "weighted_activation", false);
-	l->fused_softmax = read_bool(&r, "fused_softmax", true);
-	l->fused_loss = read_bool(&r, "fused_loss", false);
-	l->loss_in_operations = read_bool(&r, "loss_in_operations", false);
-	l->autocast = read_bool(&r, "autocast", false);
-	l->dropout = read_bool(&r, "dropout", false);
-	l->gradient_fusion = read_bool(&r, "gradient_fusion", true);
-	l->ignored_experts = read_bool(&r, "ignored_experts", false);
-	l->unsharded_pipeline = read_bool(&r, "unsharded_pipeline", false);
-	l->collectives_in_turn = read_bool(&r, "collectives_in_turn", false);
-	l->flat_shards = read_bool(&r, "flat_shards", false);
-	l->whole_gradients = read_bool(&r, "whole_gradients", false);
-	l->all_reduced_gradients = read_bool(&r, "all_reduced_gradients", false);
-	l->broadcast_parts = read_bool(&r, "broadcast_parts", false);
-	l->gather_under_forward = read_bool(&r, "gather_under_forward", false);
-	l->split_backward = read_bool(&r, "split_backward", false);
-	l->dual_pipe = read_bool(&r, "dual_pipe", false);
-	l->autograd_split = read_bool(&r, "autograd_split", false);
-	l->asks_inputs = read_bool(&r, "asks_inputs", false);
-	l->host_sync = read_bool(&r, "host_sync", false);
-	l->mixed_norms = read_bool(&r, "mixed_norms", false);
-	l->cut_blocks = read_bool(&r, "cut_blocks", false);
-	l->scan_layers = read_bool(&r, "scan_layers", false);
-	l->compiled_update = read_bool(&r, "compiled_update", false);
-	l->receive_sync = read_bool(&r, "receive_sync", false);
-	l->receive_buffers = read_bool(&r, "receive_buffers", false);
-	l->ragged_batch = read_bool(&r, "ragged_batch", false);
-	l->gather_root_again = read_bool(&r, "gather_root_again", false);
-	l->loss_in_root = read_bool(&r, "loss_in_root", false);
-	l->keeps_outputs = read_bool(&r, "keeps_outputs", false);
-	l->narrow_parameters = read_bool(&r, "narrow_parameters", false);
-	l->scatter_gather = read_bool(&r, "scatter_gather", false);
-	l->scaled_gradients = read_bool(&r, "scaled_gradients", true);
-	l->scaled_in_pipeline = read_bool(&r, "scaled_in_pipeline", false);
+	read_flags(&r, l);
 	read_copies(&r, l);
 	check_flat(&r, l);
 	check_weighted(&r, l);
@@ -173,10 +174,7 @@ static bool read_layout(const struct node *node, struct ft_layout_rules *l,
 	l->optimizer_kernels = read_int(&r, "optimizer_kernels", 1, 100000, 8);
 	l->metrics = read_int(&r, "metrics", 0, 10, 0);
 	l->expert_imbalance = read_quantity(&r, "expert_imbalance", DIM_NONE, 1);
-	l->windows = read_bool(&r, "windows", true);
 	l->fp8_windows_back = read_bool(&r, "fp8_windows_back", l->windows);
-	l->plain_sinks = read_bool(&r, "plain_sinks", false);
-	l->plain_caps = read_bool(&r, "plain_caps", false);
 	l->vocab_multiple = read_int(&r, "vocab_multiple", 0, 1 << 20, 0);
 	l->attention = read_text(&r, "attention", "");
 	l->masked_attention = read_text(&r, "masked_attention", "");

@@ -117,6 +117,7 @@ static const struct idle_key told[] = {
 	{ "overlap.pp", staged, false, "with pp above 1", "false" },
 	{ "parallel.vpp", staged, false, "with pp above 1", "1" },
 	{ "schedule", staged, false, "with pp above 1", "1f1b" },
+	{ "pipeline_flushes", staged, false, "with pp above 1", "1" },
 };
 enum { TOLD = sizeof(told) / sizeof(*told) };
 

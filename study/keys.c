@@ -106,6 +106,7 @@ static const char *rent(struct arena *mem, const struct ft_scenario *s)
 }
 
 TRUTH(sync_each, !s->plan->sync_last)
+VALUE(flushes, s->plan->pp > 1 ? whole(mem, s->plan->flushes) : NULL)
 VALUE(optics, s->cluster->fabric->optics)
 VALUE(site, s->cluster->parts->site)
 VALUE(pue, exact(mem, ft_cost_pue(&s->terms, s->prices), ""))
@@ -214,6 +215,8 @@ static const struct scenario_key keys[] = {
 	  "what replicas divide among them: ddp, zero1, zero2, fsdp, hsdp" },
 	{ "training.shard", KEY_COLUMN, shard, "ranks per shard group (hsdp)" },
 	{ "training.schedule", BOTH, schedule, "pipeline schedule" },
+	{ "training.pipeline_flushes", KEY_COLUMN, flushes,
+	  "times a step that the pipeline is drained" },
 	{ "training.sequence_parallel", BOTH, sequence_parallel,
 	  "activations split over tp between products" },
 	{ "training.recompute", BOTH, recompute,

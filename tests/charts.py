@@ -77,7 +77,7 @@ assert ("paler" in legend) == (chunks > 1), legend
 for box in gantt.getElementsByTagName("rect"):
     if not box.getElementsByTagName("title"):
         continue
-    m = re.fullmatch(r"(stage (\d+)|.*?): (?:(.+) of micro-batch (\d+)(?:, chunk (\d+))?|update|what belongs to no pass|[a-z ]+), "
+    m = re.fullmatch(r"(stage (\d+)|.*?): (?:(.+) of micro-batch (\d+)(?:, chunk (\d+))?|flush of the pipeline behind micro-batch \d+|update|what belongs to no pass|[a-z ]+), "
                      r"(\S+) to (\S+) (s|ms|us)", box.getElementsByTagName("title")[0].firstChild.data)
     assert m, box.toxml()
     stage, begin, end = int(m[2] or 0), float(m[6]) * UNITS[m[8]], float(m[7]) * UNITS[m[8]]

@@ -82,7 +82,7 @@ static const char ddp_tp_eager[] = LLAMA IB "stack: torch-2.11-eager, " TRAIN(
 	"2048", "32") "parallel: {tp: 2, pp: 2}, sharding: ddp}, " COST;
 static const char split_eager[] = LLAMA IB "stack: torch-2.11-eager, " TRAIN(
 	"2048",
-	"32") "parallel: {pp: 2}, sharding: fsdp, schedule: zero-bubble}, " COST;
+	"32") "parallel: {pp: 2}, sharding: fsdp, schedule: zero-bubble, pipeline_flushes: 2}, " COST;
 static const char alone_eager[] =
 	LLAMA ON("h100-sxm", "1", "none") "hgx-h100}, stack: torch-2.11-eager, " TRAIN(
 		"128", "2") "sharding: fsdp, reshard_after_forward: false}, " COST;

@@ -243,7 +243,7 @@ def marked(g, part, stage, of):
             launches.setdefault(mark, []).append(of["cuda_runtime", part.number[id(e)]]["ts"])
     want = set()
     for i, (at, kind, where) in enumerate(marks if len(g.classes) > 1 else []):
-        if kind == "update" or i not in launches or [m[0] for m in marks].count(at) > 1:
+        if kind in ("update", "flush") or i not in launches or [m[0] for m in marks].count(at) > 1:
             continue
         chunk, stages = int(where["chunk"]), len(g.classes)
         place = chunk * stages + (stages - 1 - stage if folded and chunk % 2 else stage)
@@ -332,7 +332,7 @@ def fullest(path, g, parts, step_us):
 def boxes(path, g, parts, step_us, phases):
     """A box from the first kernel of a pass to its last; behind its row what it waits for others."""
     svg = xml.dom.minidom.parse(path).documentElement
-    words = {"weights": "gradients of weights", "whole": "whole backward"}
+    words = {"weights": "gradients of weights", "whole": "whole backward", "flush": "flush of the pipeline"}
     want, end = {}, max(r[-1]["ts"] + r[-1]["dur"] for r in phases.values())
     for c, part in zip(g.classes, parts):
         chunks = max([1] + [int(m[2]["chunk"]) + 1 for c in g.classes for m in c["marks"] if "chunk" in m[2]])
@@ -344,8 +344,8 @@ def boxes(path, g, parts, step_us, phases):
             _, kind, at = c["marks"][mark] if mark >= 0 else (0, "of no pass", {})
             name = c["name"].replace("_", " ") + ": " + words.get(kind, kind)
             if kind not in ("update", "of no pass"):
-                name += " of micro-batch %d" % (int(at["micro_batch"]) + 1)
-                name += ", chunk %d" % (int(at["chunk"]) + 1) if chunks > 1 else ""
+                name += " %s micro-batch %d" % ("behind" if kind == "flush" else "of", int(at["micro_batch"]) + 1)
+                name += ", chunk %d" % (int(at["chunk"]) + 1) if chunks > 1 and kind != "flush" else ""
             if over > 0:
                 want[name] = begin, over
     found = {}
@@ -368,7 +368,7 @@ def boxes(path, g, parts, step_us, phases):
 
 def legend(svg, stages):
     """What is drawn is explained, and nothing else, in a row without an overlap."""
-    words = {"f": "forward", "b": "backward", "w": "gradients of weights", "v": "whole backward", "u": "optimizer",
+    words = {"f": "forward", "b": "backward", "w": "gradients of weights", "v": "whole backward", "d": "flush", "u": "optimizer",
              "o": "of no pass", "idle": "idle", "c": "collectives", "s": "sends to neighbours"}
     rects = svg.getElementsByTagName("rect")
     drawn = {r.getAttribute("class") for r in rects if r.getElementsByTagName("title")} | {"idle", "c"}

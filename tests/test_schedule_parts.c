@@ -295,7 +295,7 @@ static void autograd_sums_what_it_cut(void **state)
 			  1 + 16 * n[c], 1e-12);
 		near_frac(1 + host_of_class(split.graph, c, FT_HOST_SPLIT_BELOW),
 			  1 + 16 * below[c], 1e-12);
-		for (int kind = 0; kind < FT_SLOT_UPDATE; kind++)
+		for (int kind = 0; kind < FT_SLOT_FLUSH; kind++)
 			assert_int_equal(has_slot(&split.graph->rank_class[c],
 						  (enum ft_slot_kind)kind, 0),
 					 kind == FT_SLOT_FORWARD ||

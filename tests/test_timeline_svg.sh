@@ -8,9 +8,9 @@ chart() { # FILE SETTING...
 	shift
 	$f simulate examples/01-first-answer/h100.yaml $pipeline --set 'training.overlap={}' "$@" --timeline "$file"
 }
-boxes() { # FILE STAGES PASSES...: as many rows, as many numbered boxes in each, or in the first, second ...
+boxes() { # FILE STAGES PASSES...: as many rows, as many numbered boxes in each, or in the first, second ...; FLUSHES more
 	python3 - "$@" <<'P'
-import sys, xml.etree.ElementTree as T
+import os, sys, xml.etree.ElementTree as T
 root = T.parse(sys.argv[1]).getroot()
 stages, each = int(sys.argv[2]), [int(n) for n in sys.argv[3:]]
 ns = "{http://www.w3.org/2000/svg}"
@@ -25,9 +25,11 @@ for r in root.iter(ns + "rect"):
 assert len(rows) == stages, rows.keys()
 for i, y in enumerate(sorted(rows)):
     row, passes = rows[y], each[min(i, len(each) - 1)]
-    numbered = [t for _, _, t in row if "micro-batch" in t]
+    numbered = [t for _, _, t in row if "of micro-batch" in t]
+    flushes = [t for _, _, t in row if "flush of the pipeline behind micro-batch" in t]
+    assert len(flushes) == len(set(flushes)) == int(os.environ.get("FLUSHES", 0)), flushes
     assert len(numbered) == len(set(t.split(",")[0] + t.split(",")[1] for t in numbered)) == passes, len(numbered)
-    assert len(row) == passes + 1, len(row)  # and the optimizer
+    assert len(row) == passes + len(flushes) + 1, len(row)  # and the optimizer
     for a, b in zip(row, row[1:]):
         assert b[0] >= a[1] - 0.02, (a, b)
 words = [t.text for t in root.iter(ns + "text")]
@@ -43,19 +45,24 @@ svg_chunks() { chart "$tmp/c.svg" --set training.parallel.vpp=2 && boxes "$tmp/c
 ok "with two chunks a stage" svg_chunks
 # autograd has nothing to cut in the first chunk, whose input asks for no gradient: its 32 passes stay whole
 svg_split() {
-	chart "$tmp/z.svg" --set stack=torch-2.11-eager --set training.schedule=zero-bubble && boxes "$tmp/z.svg" 8 64 96 &&
+	chart "$tmp/z.svg" --set stack=torch-2.11-eager --set training.schedule=zero-bubble && FLUSHES=1 boxes "$tmp/z.svg" 8 64 96 &&
 		grep -q "gradients of weights" "$tmp/z.svg" && ! grep -q ">backward<" "$tmp/z.svg"
 }
 ok "with backwards cut in two" svg_split
-svg_vee() { chart "$tmp/v.svg" --set stack=torch-2.11-eager --set training.schedule=zbv --set training.parallel.vpp=2 && boxes "$tmp/v.svg" 8 160 192; }
+svg_vee() { chart "$tmp/v.svg" --set stack=torch-2.11-eager --set training.schedule=zbv --set training.parallel.vpp=2 && FLUSHES=1 boxes "$tmp/v.svg" 8 160 192; }
 ok "and as a V" svg_vee
 # each stage of 8: 2 x 32 forwards and backwards, and the weights of 2 x 8 - 1 - stage that are split, 8 of stage 0's
 # of the first chunk
 svg_dual() {
 	chart "$tmp/d.svg" --set stack=torch-2.11-eager --set training.schedule=dualpipev --set training.parallel.vpp=2 &&
-		boxes "$tmp/d.svg" 8 135 142 141 140 139 138 137 136 && grep -q ">whole backward<" "$tmp/d.svg"
+		FLUSHES=1 boxes "$tmp/d.svg" 8 135 142 141 140 139 138 137 136 && grep -q ">whole backward<" "$tmp/d.svg"
 }
 ok "and as DualPipeV" svg_dual
+svg_flushes() {
+	chart "$tmp/w.svg" --set stack=torch-2.11-eager --set training.pipeline_flushes=4 && FLUSHES=4 boxes "$tmp/w.svg" 8 64 &&
+		grep -q ">flush<" "$tmp/w.svg"
+}
+ok "a pipeline drained four times" svg_flushes
 svg_beside() { chart "$tmp/s.svg" --beside examples/01-first-answer/h100.yaml && boxes "$tmp/s.svg" 8 64; }
 ok "a job beside it is not drawn" svg_beside
 svg_named() {

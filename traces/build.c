@@ -18,16 +18,17 @@ static unsigned variant_of(struct stage *st, const struct ft_slot *slot)
 {
 	struct builder *b = st->b;
 	const struct ft_plan *p = b->plan;
-	bool last = slot->micro_batch == p->micro_batches - 1;
-	bool ragged = last && p->last_micro_batch != p->micro_batch;
+	bool ragged = slot->micro_batch == p->micro_batches - 1 &&
+		      p->last_micro_batch != p->micro_batch;
 	unsigned v = 0;
 
 	b->sequences = ragged ? p->last_micro_batch : p->micro_batch;
 	b->tokens = b->sequences * p->sequence / p->cp;
-	if (slot->micro_batch == 0)
+	if (opens_sums(b, slot->micro_batch))
 		v |= V_FIRST;
 	if (slot->kind != FT_SLOT_FORWARD && !reduces_last(b) &&
-	    (last || p->sharding == FT_ZERO2 || (is_fsdp(p) && !p->sync_last)))
+	    (ends_sums(b, slot->micro_batch) || p->sharding == FT_ZERO2 ||
+	     (is_fsdp(p) && !p->sync_last)))
 		v |= V_SYNC;
 	if (ragged)
 		v |= V_RAGGED;
@@ -178,6 +179,11 @@ void stage_slot(struct stage *st, const struct ft_slot *slot)
 		stage_forward(st, slot);
 		return;
 	}
+	if (slot->kind == FT_SLOT_FLUSH) {
+		segment_slot(st, *slot);
+		segment_flush(st, slot->micro_batch);
+		return;
+	}
 	st->part = slot->kind == FT_SLOT_WEIGHTS	 ? PART_WEIGHTS :
 		   splits && slot->kind != FT_SLOT_WHOLE ? PART_INPUTS :
 							   PART_WHOLE;
@@ -219,11 +225,13 @@ static bool is_pair(const struct builder *b, const struct ft_slot *back,
 	int64_t last = p->micro_batches - 1;
 	bool ragged = p->last_micro_batch != p->micro_batch &&
 		      (back->micro_batch == last || forward->micro_batch == last);
+	int64_t run = ft_plan_run(p);
 
 	if (p->schedule == FT_DUALPIPEV &&
 	    (back->kind != FT_SLOT_WHOLE || (back->chunk == 1 && !back->micro_batch)))
 		return false;
 	return ft_plan_pairs(p) && !ragged &&
+	       back->micro_batch / run == forward->micro_batch / run &&
 	       (back->kind == FT_SLOT_BACKWARD || back->kind == FT_SLOT_WHOLE) &&
 	       forward->kind == FT_SLOT_FORWARD &&
 	       (back->micro_batch != forward->micro_batch ||
@@ -244,7 +252,7 @@ void stage_finish(struct stage *st)
 	b->sequences = p->micro_batch;
 	b->tokens = p->micro_batch * p->sequence / p->cp;
 	segment_slot(st, (struct ft_slot){ .kind = FT_SLOT_UPDATE });
-	if (reduces_last(b) || reduces_at_once(b))
+	if (reduces_at_once(b))
 		segment_reduce(st);
 	muon_updates(st);
 	if (!segment_fresh(st,
@@ -252,7 +260,6 @@ void stage_finish(struct stage *st)
 						 PART_WHOLE },
 			   "optimizer"))
 		return;
-	pipeline_end(b, st->held, st->last);
 	optimizer_ops(b, st->held, st->root, tied);
 	host(b, FT_HOST_STEP, 1);
 	segment_done(st);
@@ -287,8 +294,7 @@ static void stage_layers(struct stage *st)
 static int64_t most_open(const struct builder *b, int64_t number, int64_t *most)
 {
 	const struct ft_plan *p = b->plan;
-	struct ft_slot *slot =
-		ARENA_ARRAY(b->mem, ft_plan_most_slots(p), struct ft_slot);
+	struct ft_slot *slot = ARENA_ARRAY(b->mem, stage_most_slots(p), struct ft_slot);
 	int64_t *open = ARENA_ARRAY(b->mem, (size_t)p->vpp, int64_t);
 	int64_t end = p->pp * p->vpp - 1, outputs = 0, most_outputs = 0;
 	size_t n = stage_order(b, number, slot);
@@ -296,8 +302,10 @@ static int64_t most_open(const struct builder *b, int64_t number, int64_t *most)
 	for (size_t i = 0; i < n; i++) {
 		int64_t c = slot[i].chunk;
 		int step = slot[i].kind == FT_SLOT_FORWARD ? 1 :
-			   slot[i].kind == FT_SLOT_WEIGHTS ? 0 :
-							     -1;
+			   slot[i].kind == FT_SLOT_BACKWARD ||
+					   slot[i].kind == FT_SLOT_WHOLE ?
+							     -1 :
+							     0;
 
 		open[c] += step;
 		most[c] = open[c] > most[c] ? open[c] : most[c];
@@ -323,9 +331,9 @@ static double boundary_buffers(const struct stage *st)
 		int64_t at = ft_plan_place(p, st->number, c);
 
 		if (at > 0 && ft_plan_stage(p, at - 1) != st->number)
-			buffers += p->micro_batches - most[c];
+			buffers += ft_plan_run(p) - most[c];
 		if (at < end && ft_plan_stage(p, at + 1) != st->number)
-			buffers += p->micro_batches;
+			buffers += ft_plan_run(p);
 	}
 	b->tokens = p->micro_batch * p->sequence / p->cp;
 	return (double)buffers * segment_boundary_bytes(b);
@@ -353,8 +361,7 @@ static void build_stage(struct builder *b, int64_t number)
 {
 	const struct ft_plan *p = b->plan;
 	struct stage st = stage_begin(b, number);
-	struct ft_slot *slot =
-		ARENA_ARRAY(b->mem, ft_plan_most_slots(p), struct ft_slot);
+	struct ft_slot *slot = ARENA_ARRAY(b->mem, stage_most_slots(p), struct ft_slot);
 	size_t n = stage_order(b, number, slot);
 	bool ahead = p->schedule != FT_DUALPIPEV; /* a pair's backward is */
 

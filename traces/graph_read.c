@@ -242,9 +242,9 @@ static bool read_pass(struct reading *l)
 
 	if (!c || kind < 0)
 		return graph_fail(&l->line, 1,
-				  "write below a class: pass forward, backward or "
-				  "weights, with chunk= and micro_batch=; or pass "
-				  "update");
+				  "write below a class: pass forward, backward, "
+				  "weights, whole or flush, with chunk= and "
+				  "micro_batch=; or pass update");
 	s.kind = (enum ft_slot_kind)kind;
 	if (!graph_whole_of(&l->line, "chunk", 0, LIMIT_GRAPH_NUMBER, &s.chunk) ||
 	    !graph_whole_of(&l->line, "micro_batch", 0, LIMIT_GRAPH_NUMBER,

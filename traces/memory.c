@@ -101,7 +101,9 @@ void base_bytes(const struct builder *b, struct held stage, struct held ends,
 		bytes[FT_MEMORY_OPTIMIZER] = (p->master_weights ? 4 : 2) * moments;
 		if (keeps_units(b))
 			bytes[FT_MEMORY_WEIGHTS] += whole_bytes(of_fsdp(b, stage));
-		return; /* gradients come and go with the units */
+		if (flush_reduces(b) && reduces_last(b)) /* of the runs before */
+			bytes[FT_MEMORY_GRADIENTS] = kept_gradient_width(b) * shared;
+		return; /* others come and go with the units */
 	}
 	if (!gradients_come(b))
 		bytes[FT_MEMORY_GRADIENTS] =
@@ -266,8 +268,8 @@ static bool adds_up(const struct builder *b)
 {
 	const struct ft_plan *p = b->plan;
 
-	return p->micro_batches > 1 && !b->rules->gradient_fusion && !p->lora.rank &&
-	       (!is_fsdp(p) || sums_whole(b));
+	return summed_micro_batches(b) > 1 && !b->rules->gradient_fusion &&
+	       !p->lora.rank && (!is_fsdp(p) || sums_whole(b));
 }
 
 /* While the head's gradient is computed: that of the logits, in 16 bit; and the one to be added. */
@@ -433,15 +435,27 @@ void head_bytes(struct builder *b, struct held root, bool backward)
 		take(b, FT_MEMORY_OTHER, 0, logits_peak(b, root, logits, backward));
 }
 
-/* Behind the last pass what was kept of all micro-batches becomes one tensor. */
-void outputs_join(struct builder *b)
+/* Behind the last pass what was kept of a run's micro-batches becomes one tensor. */
+void outputs_join(struct builder *b, double freed)
 {
-	double logits = head_logits(b) * (double)b->plan->micro_batches;
+	double *peak = &b->seg->peak_bytes[FT_MEMORY_OTHER];
+	int64_t run = ft_plan_run(b->plan);
+	double logits = head_logits(b) * (double)run;
+	bool more = run < b->plan->micro_batches; /* which have the room of these */
 
-	if (!b->rules->keeps_outputs || b->plan->pp == 1)
-		return;
-	take(b, FT_MEMORY_OTHER, 0, 2 * logits);
-	put_memory(b, "join_outputs", "copy", 4 * logits, (int)b->plan->micro_batches);
+	take(b, FT_MEMORY_OTHER, more ? -2 * logits : 0, 0);
+	*peak = fmax(*peak, 2 * logits - freed);
+	put_memory(b, "join_outputs", "copy", 4 * logits, (int)run);
+}
+
+double reduced_frees(const struct builder *b, struct held stage)
+{
+	double all = stage.dense + stage.experts;
+	double shards = kept_gradient_width(b) * held_share(b, stage);
+	double whole = keeps_units(b) ? whole_bytes(of_fsdp(b, stage)) : 0;
+
+	/* of several runs the shards are held all step long */
+	return whole + gradient_width(b) * all - (flush_reduces(b) ? 0 : shards);
 }
 
 /* Packed, one unit behind the other. */

@@ -18,7 +18,10 @@ double kept_gradient_width(const struct builder *b);
 void layer_bytes(struct builder *b, int64_t layer, bool backward);
 void head_bytes(struct builder *b, struct held root, bool backward);
 void gradient_waits(struct builder *b, double elements); /* for its part */
-void outputs_join(struct builder *b); /* of all micro-batches, and its time */
+/* Of a run's micro-batches, and its time, when so many bytes have been freed. */
+void outputs_join(struct builder *b, double freed);
+/* What a stage frees when it has reduced all that it summed up whole. */
+double reduced_frees(const struct builder *b, struct held stage);
 
 /* fsdp: units gathered for a forward, and gone behind a backward. */
 void scan_ends(struct builder *b);

@@ -22,26 +22,40 @@ static size_t index_of(const struct ft_plan *p, enum ft_turn turn,
 	return (size_t)(((int64_t)turn * p->vpp + chunk) * KINDS + kind);
 }
 
-static enum ft_turn turn_of(const struct ft_plan *p, int64_t micro_batch)
+static enum ft_turn turn_of(const struct builder *b, int64_t micro_batch)
 {
-	return micro_batch == 0			   ? FT_TURN_FIRST :
-	       micro_batch == p->micro_batches - 1 ? FT_TURN_LAST :
-						     FT_TURN_MIDDLE;
+	int64_t last = b->plan->micro_batches - 1;
+
+	if (micro_batch == 0)
+		return FT_TURN_FIRST;
+	if (!ends_run(b->plan, micro_batch))
+		return opens_sums(b, micro_batch) ? FT_TURN_FIRST : FT_TURN_MIDDLE;
+	return ends_sums(b, micro_batch) == ends_sums(b, last) &&
+			       joins_shards(b, micro_batch) == joins_shards(b, last) ?
+		       FT_TURN_LAST :
+		       FT_TURN_FLUSH;
+}
+
+/* One of those with this turn, which some have. */
+static int64_t of_turn(const struct builder *b, enum ft_turn turn)
+{
+	int64_t m = turn == FT_TURN_LAST ? b->plan->micro_batches - 1 : 0;
+
+	while (turn_of(b, m) != turn)
+		m++;
+	return m;
 }
 
 static void put_pass(struct stage *st, enum ft_turn turn, enum ft_slot_kind kind,
 		     int64_t chunk, struct ft_pass_calls *pass)
 {
-	const struct ft_plan *p = st->b->plan;
-	int64_t micro_batch = turn == FT_TURN_FIRST  ? 0 :
-			      turn == FT_TURN_MIDDLE ? 1 :
-						       p->micro_batches - 1;
-	struct ft_slot slot = { kind, chunk, micro_batch };
 	struct ft_class *c = st->rank_class;
+	struct ft_slot slot = { kind, chunk, 0 };
 
 	pass->begin = pass->end = c->n_calls;
 	if (!pass->times)
 		return;
+	slot.micro_batch = of_turn(st->b, turn);
 	stage_slot(st, &slot);
 	pass->end = c->n_calls;
 	for (size_t i = pass->begin; i < pass->end; i++)
@@ -101,7 +115,7 @@ static void put_order(struct builder *b, struct ft_outline *o, size_t number,
 	for (size_t i = 0; i < n; i++) {
 		const struct ft_slot *s = &slot[i];
 		size_t pass =
-			index_of(p, turn_of(p, s->micro_batch), s->kind, s->chunk);
+			index_of(p, turn_of(b, s->micro_batch), s->kind, s->chunk);
 
 		order[i] = (struct ft_outline_slot){ (uint32_t)pass,
 						     (uint32_t)s->micro_batch,
@@ -116,7 +130,7 @@ static void put_order(struct builder *b, struct ft_outline *o, size_t number,
 static void put_stages(struct builder *b, struct ft_outline *o)
 {
 	struct ft_slot *slot =
-		ARENA_ARRAY(b->mem, ft_plan_most_slots(b->plan), struct ft_slot);
+		ARENA_ARRAY(b->mem, stage_most_slots(b->plan), struct ft_slot);
 	struct stage before = { .b = b };
 
 	for (size_t s = 0; s < o->graph.n_classes; s++) {

@@ -34,7 +34,14 @@
  * and none waits longer. Without pairs, and F = B = W, the step is that of zbv, 6 m F +
  * (pp-1) F: inputs of a pair need not both be there. Each stage keeps what 2 pp + 1 chunks
  * need.
+ *
+ * A step that flushes its pipeline more than once runs such a schedule so many times, each over
+ * its share of the micro-batches, behind one another: no stage begins the next run before its
+ * own passes of this one, so that each run has its own bubble.
  */
+#include <string.h>
+
+#include "traces/sharding.h"
 #include "traces/stage.h"
 
 bool plan_splits(const struct ft_plan *p)
@@ -51,7 +58,7 @@ double ft_plan_bubble(const struct ft_plan *p)
 
 	if (!folds)
 		passes *= (double)p->vpp;
-	return waits * (double)(p->pp - 1) / (passes * (double)p->micro_batches);
+	return waits * (double)(p->pp - 1) / (passes * (double)ft_plan_run(p));
 }
 
 size_t ft_plan_most_slots(const struct ft_plan *p)
@@ -204,7 +211,8 @@ static size_t dualpipe_slots(const struct ft_plan *p, int64_t stage,
 	return v.n;
 }
 
-size_t ft_plan_slots(const struct ft_plan *p, int64_t stage, struct ft_slot *slot)
+/* Of a step with one flush. */
+static size_t run_slots(const struct ft_plan *p, int64_t stage, struct ft_slot *slot)
 {
 	size_t total = (size_t)(p->micro_batches * p->vpp), n = 0, weights = 0;
 	size_t warm = forwards_ahead(p, stage, total);
@@ -229,6 +237,22 @@ size_t ft_plan_slots(const struct ft_plan *p, int64_t stage, struct ft_slot *slo
 	return n;
 }
 
+size_t ft_plan_slots(const struct ft_plan *p, int64_t stage, struct ft_slot *slot)
+{
+	struct ft_plan one = *p;
+	size_t n = 0;
+
+	one.micro_batches = ft_plan_run(p);
+	for (int64_t at = 0; at < p->micro_batches; at += one.micro_batches) {
+		size_t begin = n;
+
+		n += run_slots(&one, stage, slot + begin);
+		for (size_t i = begin; i < n; i++)
+			slot[i].micro_batch += at;
+	}
+	return n;
+}
+
 size_t ft_slots_by_autograd(int64_t stage, struct ft_slot *slot, size_t n)
 {
 	size_t kept = 0;
@@ -246,11 +270,66 @@ size_t ft_slots_by_autograd(int64_t stage, struct ft_slot *slot, size_t n)
 	return kept;
 }
 
+bool ends_run(const struct ft_plan *p, int64_t micro_batch)
+{
+	return (micro_batch + 1) % ft_plan_run(p) == 0;
+}
+
+bool opens_sums(const struct builder *b, int64_t micro_batch)
+{
+	return micro_batch == 0 || (flush_reduces(b) && reduces_last(b) &&
+				    micro_batch % ft_plan_run(b->plan) == 0);
+}
+
+bool ends_sums(const struct builder *b, int64_t micro_batch)
+{
+	return flush_reduces(b) ? ends_run(b->plan, micro_batch) :
+				  micro_batch == b->plan->micro_batches - 1;
+}
+
+bool joins_shards(const struct builder *b, int64_t micro_batch)
+{
+	return flush_reduces(b) && reduces_last(b) &&
+	       micro_batch >= ft_plan_run(b->plan);
+}
+
+size_t stage_most_slots(const struct ft_plan *p)
+{
+	return ft_plan_most_slots(p) + (size_t)(p->micro_batches / ft_plan_run(p));
+}
+
+/* Slots with those of flushes, from the last one on, as there is room behind them. */
+static size_t with_flushes(const struct builder *b, int64_t number,
+			   struct ft_slot *slot, size_t n)
+{
+	const struct ft_plan *p = b->plan;
+	bool last = ft_plan_stage(p, p->pp * p->vpp - 1) == number;
+	int64_t run = ft_plan_run(p), runs = p->micro_batches / run;
+	size_t each = n / (size_t)runs, kept = 0;
+	struct ft_slot flush[] = { { FT_SLOT_FLUSH, 0, 0 } };
+
+	for (int64_t r = 0; r < runs; r++)
+		kept += flush_works(b, last, (r + 1) * run - 1);
+	n += kept;
+	for (int64_t r = runs; r-- > 0 && kept;) {
+		size_t to = (size_t)r * each + kept;
+
+		flush->micro_batch = (r + 1) * run - 1;
+		if (flush_works(b, last, flush->micro_batch)) {
+			slot[to + each - 1] = *flush;
+			kept--;
+			to--;
+		}
+		memmove(slot + to, slot + (size_t)r * each, each * sizeof(*slot));
+	}
+	return n;
+}
+
 size_t stage_order(const struct builder *b, int64_t number, struct ft_slot *slot)
 {
 	size_t n = ft_plan_slots(b->plan, number, slot);
 
-	return plan_splits(b->plan) && b->rules->autograd_split ?
-		       ft_slots_by_autograd(number, slot, n) :
-		       n;
+	if (plan_splits(b->plan) && b->rules->autograd_split)
+		n = ft_slots_by_autograd(number, slot, n);
+	return with_flushes(b, number, slot, n);
 }

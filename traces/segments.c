@@ -377,7 +377,7 @@ static void behind_backward(struct stage *st, struct layer_call k)
 	accumulate_gradients(b, unit, k.variant & V_FIRST);
 	keep_gradients(st, scan_laid(b, unit, k.variant & V_TOP), k.variant & V_FIRST);
 	if (k.variant & V_SYNC && is_fsdp(b->plan))
-		reduce_unit(b, unit, k.variant & V_FIRST);
+		reduce_unit(b, unit, !(k.variant & V_FIRST) && !sums_whole(b));
 	else if (sums_whole(b)) /* hooks sum up what comes */
 		host(b, FT_HOST_SHARD_BACKWARD, 1);
 	if (k.variant & V_SYNC && b->plan->sharding == FT_DDP && b->plan->pp == 1)
@@ -436,7 +436,7 @@ static void root_done(struct stage *st, unsigned variant)
 	unit_goes(b, st->root);
 	if (!(variant & V_SYNC))
 		return;
-	reduce_unit(b, st->root, variant & V_FIRST);
+	reduce_unit(b, st->root, !(variant & V_FIRST) && !sums_whole(b));
 	reduce_bytes(b, st->root);
 }
 
@@ -471,30 +471,5 @@ void segment_root_back(struct stage *st, unsigned variant)
 	keep_root(st, variant & V_FIRST);
 	root_done(st, variant);
 	of_weights(b, false);
-	segment_done(st);
-}
-
-static void reduce_in_the_end(struct builder *b, struct held unit)
-{
-	reduce_unit(b, unit, true);
-	reduced_bytes(b, unit);
-}
-
-void segment_reduce(struct stage *st)
-{
-	struct builder *b = st->b;
-
-	if (!fresh(st, ROLE_REDUCE, st->number, 0, "reduce"))
-		return;
-	if (!is_fsdp(b->plan)) {
-		put_reductions(b, st->held);
-		segment_done(st);
-		return;
-	}
-	if (st->first || st->last)
-		reduce_in_the_end(b, st->root);
-	for (int64_t c = 0; c < b->plan->vpp; c++)
-		for (int64_t l = st->begin[c]; l < st->end[c]; l++)
-			reduce_in_the_end(b, b->unit[l]);
 	segment_done(st);
 }

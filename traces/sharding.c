@@ -42,6 +42,18 @@ bool reduces_last(const struct builder *b)
 	return is_fsdp(b->plan) && b->rules->unsharded_pipeline && b->plan->pp > 1;
 }
 
+bool flush_reduces(const struct builder *b)
+{
+	return b->rules->reduces_at_flush &&
+	       ft_plan_run(b->plan) < b->plan->micro_batches;
+}
+
+int64_t summed_micro_batches(const struct builder *b)
+{
+	return flush_reduces(b) && reduces_last(b) ? ft_plan_run(b->plan) :
+						     b->plan->micro_batches;
+}
+
 bool gathers_ahead(const struct builder *b)
 {
 	return b->rules->gather_under_forward && b->plan->overlap_gather &&
@@ -219,7 +231,7 @@ static void pack_gradients(struct builder *b, struct held unit)
 			 FT_TAIL + FT_STREAM_COMPUTE);
 }
 
-void reduce_unit(struct builder *b, struct held unit, bool first)
+void reduce_unit(struct builder *b, struct held unit, bool joins)
 {
 	double width = gradient_width(b), shard = (double)b->plan->shard;
 	double expert_shard = (double)ft_plan_expert_shard(b->plan);
@@ -241,7 +253,7 @@ void reduce_unit(struct builder *b, struct held unit, bool first)
 			       FT_ALL_REDUCE, FT_GROUP_EXPERT_REPLICA,
 			       width * unit.experts / expert_shard);
 	}
-	if (!first && !sums_whole(b))
+	if (joins)
 		add_reduced(b, unit);
 }
 
@@ -408,11 +420,17 @@ void mark_optimizer(struct builder *b, size_t from)
 			b->seg->op[i].optimizer = true;
 }
 
-void pipeline_end(struct builder *b, struct held stage, bool last)
+bool flush_ends(const struct builder *b, bool last)
 {
-	if (last)
-		outputs_join(b);
-	if (b->rules->scaled_in_pipeline && b->plan->pp > 1)
+	return b->plan->pp > 1 &&
+	       (b->rules->scaled_in_pipeline || (last && b->rules->keeps_outputs));
+}
+
+void flush_end(struct builder *b, struct held stage, bool last, double freed)
+{
+	if (last && b->rules->keeps_outputs)
+		outputs_join(b, freed);
+	if (b->rules->scaled_in_pipeline)
 		put_memory(b, "gradient_scale", "copy",
 			   2 * gradient_width(b) * held_share(b, stage),
 			   (int)stage.tensors);

@@ -7,6 +7,10 @@
 bool is_fsdp(const struct ft_plan *plan);
 bool keeps_units(const struct builder *b);  /* whole to the end of the step */
 bool reduces_last(const struct builder *b); /* fsdp: once, behind the last backward */
+/* A pipeline that is drained several times a step reduces gradients each time. */
+bool flush_reduces(const struct builder *b);
+/* Micro-batches whose gradients are summed up before they are reduced, if they are. */
+int64_t summed_micro_batches(const struct builder *b);
 /* fsdp: gradients of micro-batches are added up whole; weights that are not resharded then stay, too */
 bool sums_whole(const struct builder *b);
 bool gathers_ahead(const struct builder *b); /* zero1, under the next forward */
@@ -30,7 +34,9 @@ bool sums_shards(const struct builder *b); /* of micro-batches, each reduced */
 void accumulate_gradients(struct builder *b, struct held unit, bool first);
 void cast_weights(struct builder *b, struct held unit);
 /* Of a pipeline: the last stage's outputs joined, a stage's gradients divided by the micro-batches. */
-void pipeline_end(struct builder *b, struct held stage, bool last);
+/* What each run of the pipeline ends with on a stage (the model's last?), if anything. */
+bool flush_ends(const struct builder *b, bool last);
+void flush_end(struct builder *b, struct held stage, bool last, double freed);
 void mark_optimizer(struct builder *b, size_t from); /* what was put since then */
 /* ends: of the stage, embedding and head. */
 void optimizer_ops(struct builder *b, struct held stage, struct held ends, double tied);

@@ -20,6 +20,7 @@ enum role {
 	ROLE_WALKS,
 	ROLE_ROOT_BACK,
 	ROLE_REDUCE,
+	ROLE_FLUSH,
 	ROLE_MATRIX, /* kind: the layer's, times FT_LAYER_MATRICES, and the matrix */
 	ROLE_OPTIMIZER,
 };
@@ -36,6 +37,15 @@ struct stage {
 	enum part part; /* of the backward being called */
 };
 
+/* A micro-batch in a step. Where a flush of the pipeline reduces what fsdp summed up whole, each
+ * run begins with nothing gathered and nothing summed; else the first of the step does. */
+bool opens_sums(const struct builder *b, int64_t micro_batch);
+bool ends_run(const struct ft_plan *plan, int64_t micro_batch); /* the pipeline's */
+bool ends_sums(const struct builder *b,
+	       int64_t micro_batch); /* gradients are reduced */
+/* Are there shards of an earlier run that the reduced ones are added to? */
+bool joins_shards(const struct builder *b, int64_t micro_batch);
+
 /* segments.c: each writes its segment unless it exists, and calls it. received: it begins
  * a chunk, behind what the neighbour sent. */
 void segment_slot(struct stage *st, struct ft_slot slot); /* what follows is of it */
@@ -50,10 +60,12 @@ void segment_head(struct stage *st, unsigned variant, bool received);
 void segment_head_back(struct stage *st, unsigned variant,
 		       int64_t next); /* < 0: none */
 void segment_embed_back(struct stage *st, unsigned variant);
-/* fsdp: gradients of a head without an embedding, behind its chunk's layers; those of all the
- * stage, in the end. */
+/* fsdp: gradients of a head without an embedding, behind its chunk's layers. */
 void segment_root_back(struct stage *st, unsigned variant);
-void segment_reduce(struct stage *st);
+void segment_reduce(struct stage *st); /* of the stage, all at once */
+/* Behind the last pass of a run of the pipeline; and whether a stage has anything to do there. */
+void segment_flush(struct stage *st, int64_t micro_batch);
+bool flush_works(const struct builder *b, bool last, int64_t micro_batch);
 
 /* Of the gradients of weights that autograd cut off and the slot computed: for each tensor the
  * host walked as much of the graph as lies below. */
@@ -81,7 +93,9 @@ void build_end(struct builder *b);
 bool stack_runs(const struct ft_model *model, const struct ft_plan *plan,
 		const struct ft_stack *stack, struct ft_error *err);
 struct stage stage_begin(struct builder *b, int64_t number);
-/* The stage's slots, as many as ft_plan_slots gives or fewer. */
+/* The stage's slots: those of ft_plan_slots, or fewer, and one behind each run of the pipeline
+ * where something is done there; and room for them. */
+size_t stage_most_slots(const struct ft_plan *plan);
 size_t stage_order(const struct builder *b, int64_t number, struct ft_slot *slot);
 void stage_slot(struct stage *st, const struct ft_slot *slot);
 void stage_finish(struct stage *st); /* the update */

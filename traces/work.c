@@ -224,9 +224,14 @@ const char *ft_slot_name(enum ft_slot_kind kind)
 {
 	static const char *const names[FT_SLOT_KINDS] = { "forward", "backward",
 							  "weights", "whole",
-							  "update" };
+							  "flush",   "update" };
 
 	return names[kind];
+}
+
+bool ft_slot_is_pass(enum ft_slot_kind kind)
+{
+	return kind < FT_SLOT_FLUSH;
 }
 
 const char *ft_memory_name(enum ft_memory category)

@@ -316,6 +316,7 @@ struct ft_plan {
 	enum ft_dtype gradient_dtype;
 	enum ft_sharding sharding;
 	enum ft_schedule schedule;
+	int64_t flushes; /* how often a step drains the pipeline; as stated, also of pp 1 */
 	enum ft_recompute recompute;
 	enum ft_step_start step_start;
 	unsigned recompute_modules; /* of enum ft_module; 0: as the stack has it */
@@ -386,6 +387,9 @@ bool ft_plan_pairs(const struct ft_plan *plan);
  * dualpipev), so that second chunks run back and stage 0 has both ends of the model? */
 bool ft_schedule_splits(enum ft_schedule schedule);
 bool ft_schedule_folds(enum ft_schedule schedule);
+
+/* Micro-batches of a run of the pipeline, from one flush to the next; without a pipeline, all. */
+int64_t ft_plan_run(const struct ft_plan *plan);
 
 /* Ranks that share one copy of an expert's sharded state: its replicas keep as many copies as
  * there are of the rest (dp cp / shard), as far as these divide them; 1 under ddp. */

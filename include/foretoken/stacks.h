@@ -123,6 +123,7 @@ struct ft_layout_rules {
 	bool gradient_fusion;	 /* wgrad adds into the fp32 gradient itself */
 	bool ignored_experts;	 /* fsdp: experts that no other rank has are not its */
 	bool unsharded_pipeline; /* fsdp in a pipeline: once in a step, in whole tensors */
+	bool reduces_at_flush; /* each time that a pipeline is drained, not once in a step */
 	bool collectives_in_turn; /* fsdp: gathers and reductions, one at a time */
 	bool flat_shards; /* fsdp: a unit's weights are one tensor, and so are its gradients */
 	bool whole_gradients; /* zero1 in bf16: all-reduced, and another set besides */

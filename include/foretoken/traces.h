@@ -193,11 +193,13 @@ enum ft_slot_kind {
 	FT_SLOT_BACKWARD, /* backward; where a schedule splits it, gradients of inputs */
 	FT_SLOT_WEIGHTS,  /* the rest of a split backward: gradients of weights */
 	FT_SLOT_WHOLE, /* a backward that is not split where the schedule splits others */
+	FT_SLOT_FLUSH, /* the pipeline is drained: behind the last of a run's micro-batches */
 	FT_SLOT_UPDATE, /* the optimizer; of no micro-batch */
 	FT_SLOT_KINDS
 };
 
 const char *ft_slot_name(enum ft_slot_kind kind);
+bool ft_slot_is_pass(enum ft_slot_kind kind); /* of a micro-batch through a chunk */
 
 struct ft_slot { /* one of a schedule */
 	enum ft_slot_kind kind;
@@ -249,9 +251,16 @@ void ft_graph_free(struct ft_graph *graph);
 /*
  * A step in outline: every call of it counted, and the order of its passes, but not the
  * calls one by one. A pass is a forward, a backward or a backward's part of one chunk of layers for one
- * micro-batch; those of all micro-batches between the first and the last are the same.
+ * micro-batch; those of all micro-batches between the first and the last are the same, but
+ * for those at which the pipeline is drained.
  */
-enum ft_turn { FT_TURN_FIRST, FT_TURN_MIDDLE, FT_TURN_LAST, FT_TURNS };
+enum ft_turn {
+	FT_TURN_FIRST,
+	FT_TURN_MIDDLE,
+	FT_TURN_LAST,
+	FT_TURN_FLUSH, /* the last of a run of the pipeline, where it is unlike the step's */
+	FT_TURNS
+};
 
 struct ft_pass_calls {
 	size_t begin, end; /* calls of its class; their repeat counts all its turns */
@@ -284,8 +293,8 @@ struct ft_outline *ft_outline_build(const struct ft_model *model,
 	__attribute__((warn_unused_result));
 void ft_outline_free(struct ft_outline *outline);
 
-/* The order of passes on one stage of a plan's pipeline (of the plan: schedule, pp, vpp and
- * micro_batches), and how many. slot has room for ft_plan_most_slots() of them, which is how
+/* The order of passes on one stage of a plan's pipeline (of the plan: schedule, pp, vpp,
+ * micro_batches and flushes), and how many. slot has room for ft_plan_most_slots() of them, which is how
  * many there are but under dualpipev, where it is the most. */
 size_t ft_plan_most_slots(const struct ft_plan *plan);
 size_t ft_plan_slots(const struct ft_plan *plan, int64_t stage, struct ft_slot *slot);
