@@ -43,7 +43,7 @@ static void a_group_is_on_as_many_nodes_as_asked(void **state)
 				} else {
 					assert_non_null(
 						strstr(err.text,
-						       !whole ? "are not as many on" :
+						       !whole ? "cannot be spread evenly" :
 						       !holds ? "cannot hold" :
 								"are not simulated"));
 				}
