@@ -39,7 +39,7 @@
 	X(TRACE_EVENTS, 100000000, "operations, calls or operators of a recorded trace", \
 	  "holds too many events") \
 	X(TRACE_SECONDS, 100000, "seconds that an event of a recorded trace may take, or lie from the first one", \
-	  "an event lies further from the first one than") \
+	  "lies more than 100,000 s from the first one") \
 	X(TRACE_LANES, 4096, "streams, or threads, of a recorded trace", \
 	  "has too many streams or threads") \
 	X(TRACE_TEXT_BYTES, 65536, "bytes of a name in a recorded trace, which is cut there, and of one event's arguments, which count as not recorded beyond", \
@@ -75,19 +75,19 @@
 	X(BATCH, 1073741824, "sequences of a batch", \
 	  "is not between") \
 	X(HIDDEN, 1048576, "hidden_size of a model", \
-	  "is larger than") \
+	  "is not between") \
 	X(MLP, 16777216, "intermediate_size of a model", \
-	  "is larger than") \
+	  "is not between") \
 	X(HEADS, 65536, "attention heads, key-value heads", \
-	  "is larger than") \
+	  "is not between") \
 	X(HEAD_DIM, 65536, "dimensions of a head", \
-	  "is larger than") \
+	  "is not between") \
 	X(LAYERS, 16384, "layers of a model", \
-	  "is larger than") \
+	  "is not between") \
 	X(EXPERTS, 65536, "experts of a layer", \
-	  "is larger than") \
+	  "is not between") \
 	X(VOCABULARY, 16777216, "words of a vocabulary", \
-	  "is larger than") \
+	  "is not between") \
 	X(CHUNK_RUNS, 1048576, "stages x chunks a stage x micro-batches of a step", \
 	  "is too much to simulate") \
 	X(STEP_OPS, 10000000, "operations run in one simulated step", \

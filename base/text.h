@@ -45,6 +45,14 @@ static inline bool text_begins_with(const char *text, const char *head)
 {
 	return !strncmp(text, head, strlen(head));
 }
+/* What stands behind the last point of a dotted path; all of it without one. */
+static inline const char *text_last_word(const char *path)
+{
+	const char *dot = strrchr(path, '.');
+
+	return dot ? dot + 1 : path;
+}
+
 bool text_ends_with(const char *text, const char *tail);
 
 /* The year and month of "2026-11" or "2026-11-22"; of "2026" its first month. false: none. */

@@ -176,36 +176,43 @@ static bool score_fold(const struct fit_input *in, int fold, const char *folder,
 	return gpu != NULL;
 }
 
+/* What the fit of a fold wrote, and what was linked. */
 static void remove_folder(const char *folder, const char *name)
 {
-	static const char *const tails[] = { "yaml", "gemm.csv", "attention.csv",
-					     "collectives.csv" };
 	char path[4300];
+	const char *tail = "yaml";
 
-	for (int i = 0; i < 4; i++) {
-		snprintf(path, sizeof(path), "%s/%s.%s", folder, name, tails[i]);
+	for (size_t i = 0; tail; tail = fit_rows_tail(i++)) {
+		snprintf(path, sizeof(path), "%s/%s.%s", folder, name, tail);
 		unlink(path);
 	}
 	rmdir(folder);
 }
 
+/* The base's file without its ending, and the last part of that. */
+struct base_stem {
+	const char *path, *name;
+};
+
+static struct base_stem base_stem(const struct fit_input *in, struct arena *mem)
+{
+	struct ft_error ignored;
+	const char *base = file_find(mem, "hw/gpus", in->options->base, NULL, &ignored);
+	const char *path = base ? arena_text_n(mem, base, strlen(base) - 5) : NULL;
+	const char *slash = path ? strrchr(path, '/') : NULL;
+
+	return (struct base_stem){ path, slash ? slash + 1 : path };
+}
+
 /* A base whose other rows are files beside it must find them from the folder of
  * the fold: link what the fit does not write. */
-static void link_rows(const struct fit_input *in, const char *folder)
+static void link_rows(struct base_stem base, const char *folder, struct arena *mem)
 {
-	static const char *const tails[] = { "gemm.csv", "attention.csv",
-					     "collectives.csv" };
-	struct arena mem = { 0 };
-	struct ft_error ignored;
-	const char *base =
-		file_find(&mem, "hw/gpus", in->options->base, NULL, &ignored);
+	const char *tail;
 
-	for (int i = 0; base && i < 3; i++) {
-		const char *from = arena_printf(&mem, "%.*s.%s", (int)strlen(base) - 5,
-						base, tails[i]);
-		const char *stem = strrchr(base, '/') ? strrchr(base, '/') + 1 : base;
-		const char *to = arena_printf(&mem, "%s/%.*s.%s", folder,
-					      (int)strlen(stem) - 5, stem, tails[i]);
+	for (size_t i = 0; base.path && (tail = fit_rows_tail(i)); i++) {
+		const char *from = arena_printf(mem, "%s.%s", base.path, tail);
+		const char *to = arena_printf(mem, "%s/%s.%s", folder, base.name, tail);
 		char *real = realpath(from, NULL);
 
 		/* where that fails, loading says what is missing */
@@ -213,7 +220,6 @@ static void link_rows(const struct fit_input *in, const char *folder)
 			(void)!symlink(real, to);
 		free(real);
 	}
-	arena_release(&mem);
 }
 
 /* All files of a profile; again where something needs the profile to be fitted: tuners
@@ -243,16 +249,17 @@ static bool hold_out(struct fit_input *in, struct ft_fit *fit, struct arena *mem
 			    ARENA_ARRAY(mem, 2 * in->n + 2, int), 0, mem };
 	char *folder = file_temporary(mem, "foretoken-fit-XXXXXX");
 	struct ft_mark at = { folder, 0, 0 };
+	struct base_stem base = base_stem(in, mem);
 	bool ok = mkdtemp(folder) != NULL;
 
 	if (!ok)
 		return ft_fail(err, &at, "cannot be made: %s", strerror(errno));
-	link_rows(in, folder);
+	link_rows(base, folder, mem);
 	for (int fold = 0; ok && fold < FIT_FOLDS; fold++)
 		ok = write_all(in, fold, folder, NULL, err) &&
 		     score_fold(in, fold, folder, fit, &e, err);
 	remove_folder(folder, in->options->name);
-	remove_folder(folder, in->options->base);
+	remove_folder(folder, base.name ? base.name : in->options->name);
 	finish_groups(fit, &e, mem);
 	return ok;
 }

@@ -122,6 +122,8 @@ size_t fit_memory_yaml(const struct fit_input *in, int fold, FILE *out,
 		       size_t *outliers);
 
 /* calibrate/fit_rows.c: the CSV files beside a profile */
+/* What the i-th's name ends in behind the profile's name and a point; NULL behind the last. */
+const char *fit_rows_tail(size_t i);
 /* Of collectives measured more than once, the fastest alone; how many rows are left. */
 size_t fit_fastest(struct ft_measurement *row, size_t n);
 bool fit_write_rows(const struct fit_input *in, int fold, const char *folder,

@@ -194,23 +194,37 @@ static bool write_published(const struct fit_input *in, int fold, const char *ki
 /* NAME.FILE.csv beside a profile. */
 struct rows_file {
 	int family;
-	const char *kind, *file, *header;
+	const char *kind, *tail, *header;
 };
+
+static const struct rows_file files[] = {
+	{ FT_FIT_GEMM, "gemm", "gemm.csv", "dtype,layout,m,n,k,time_us,source" },
+	{ FT_FIT_ATTENTION, "attention", "attention.csv",
+	  "dtype,impl,pass,causal,head_dim,sequence_length,"
+	  "batch,heads,kv_heads,tflops,source" },
+	{ FT_FIT_COLLECTIVES, "collective", "collectives.csv",
+	  "fabric,op,gpus,bytes,time_us,source" },
+};
+enum { FILES = sizeof(files) / sizeof(*files) };
+
+const char *fit_rows_tail(size_t i)
+{
+	return i < FILES ? files[i].tail : NULL;
+}
 
 static bool write_file(const struct fit_input *in, int fold, const char *folder,
 		       const struct rows_file *to, struct ft_error *err)
 {
 	struct arena mem = { 0 };
 	const struct ft_fit_options *o = in->options;
-	const char *path =
-		arena_printf(&mem, "%s/%s.%s.csv", folder, o->name, to->file);
+	const char *path = arena_printf(&mem, "%s/%s.%s", folder, o->name, to->tail);
 	const char *base = file_find(&mem, "hw/gpus", o->base, NULL, err);
 	struct file_out f;
 	bool ok = base && file_begin(&f, path, err);
 
 	if (ok) {
-		const char *old = arena_printf(&mem, "%.*s.%s.csv",
-					       (int)strlen(base) - 5, base, to->file);
+		const char *old = arena_printf(&mem, "%.*s.%s", (int)strlen(base) - 5,
+					       base, to->tail);
 
 		fprintf(f.out,
 			fit_origin(in, to->kind) == FIT_MEASURED ?
@@ -237,16 +251,7 @@ static bool write_file(const struct fit_input *in, int fold, const char *folder,
 bool fit_write_rows(const struct fit_input *in, int fold, const char *folder,
 		    struct ft_error *err)
 {
-	static const struct rows_file files[] = {
-		{ FT_FIT_GEMM, "gemm", "gemm", "dtype,layout,m,n,k,time_us,source" },
-		{ FT_FIT_ATTENTION, "attention", "attention",
-		  "dtype,impl,pass,causal,head_dim,sequence_length,"
-		  "batch,heads,kv_heads,tflops,source" },
-		{ FT_FIT_COLLECTIVES, "collective", "collectives",
-		  "fabric,op,gpus,bytes,time_us,source" },
-	};
-
-	for (size_t i = 0; i < sizeof(files) / sizeof(*files); i++)
+	for (size_t i = 0; i < FILES; i++)
 		if (in->families & files[i].family &&
 		    !write_file(in, fold, folder, &files[i], err))
 			return false;
@@ -271,19 +276,11 @@ static bool copy_file(const char *from, const char *to, struct ft_error *err)
 
 bool fit_copy_rows(const struct fit_input *in, const char *folder, struct ft_error *err)
 {
-	static const struct {
-		int family;
-		const char *tail;
-	} files[] = {
-		{ FT_FIT_GEMM, "gemm.csv" },
-		{ FT_FIT_ATTENTION, "attention.csv" },
-		{ FT_FIT_COLLECTIVES, "collectives.csv" },
-	};
 	struct arena mem = { 0 };
 	const char *base = file_find(&mem, "hw/gpus", in->options->base, NULL, err);
 	bool ok = base != NULL;
 
-	for (int i = 0; ok && in->own_base && i < 3; i++) {
+	for (size_t i = 0; ok && in->own_base && i < FILES; i++) {
 		const char *from = arena_printf(&mem, "%.*s.%s", (int)strlen(base) - 5,
 						base, files[i].tail);
 		const char *to = arena_printf(&mem, "%s/%s.%s", folder,

@@ -14,11 +14,6 @@ bool import_attention(struct ft_store *s, const char *path,
 bool import_kineto(struct ft_store *s, const char *path, const struct ft_probe_run *run,
 		   size_t *n, struct ft_error *err);
 
-/* All of these columns, or an error that names the first missing one. */
-bool import_need(const struct csv *t, const char *const *names, size_t n,
-		 struct ft_error *err);
-double import_number(const struct csv *t, size_t row, const char *column);
-
 /* Give an imported row the name of its shape, in id. */
 void import_name(struct ft_measurement *m, char id[256]);
 

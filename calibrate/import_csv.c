@@ -15,7 +15,8 @@
 #include "calibrate/import.h"
 #include "calibrate/store.h"
 
-bool import_need(const struct csv *t, const char *const *names, size_t n,
+/* All of these columns, or an error that names the first missing one. */
+static bool need(const struct csv *t, const char *const *names, size_t n,
 		 struct ft_error *err)
 {
 	struct ft_mark top = { t->file, 1, 1 };
@@ -26,7 +27,8 @@ bool import_need(const struct csv *t, const char *const *names, size_t n,
 	return true;
 }
 
-double import_number(const struct csv *t, size_t row, const char *column)
+/* 0: the table has no such column, or the cell no number. */
+static double number(const struct csv *t, size_t row, const char *column)
 {
 	struct ft_error ignored;
 	double v;
@@ -61,9 +63,9 @@ void import_name(struct ft_measurement *m, char id[256])
 /* Microseconds as measured, or out of the rate that stands for them. */
 static double time_of(const struct csv *t, size_t i, const struct ft_measurement *m)
 {
-	double us = import_number(t, i, "measured.time_us");
-	double tflops = import_number(t, i, "measured.tflops");
-	double busbw = import_number(t, i, "measured.busbw_gb_per_s");
+	double us = number(t, i, "measured.time_us");
+	double tflops = number(t, i, "measured.tflops");
+	double busbw = number(t, i, "measured.busbw_gb_per_s");
 	enum ft_collective op;
 
 	if (us > 0)
@@ -82,12 +84,12 @@ static double time_of(const struct csv *t, size_t i, const struct ft_measurement
 /* What tables of a profile are not of is kept, not fitted. */
 static void judge(const struct csv *t, size_t i, struct ft_measurement *m)
 {
-	double v_head_dim = import_number(t, i, "v_head_dim");
+	double v_head_dim = number(t, i, "v_head_dim");
 	const char *why = NULL;
 
-	if (import_number(t, i, "nodes") > 1)
+	if (number(t, i, "nodes") > 1)
 		why = "several nodes";
-	else if (measurement_is(m, "gemm") && import_number(t, i, "groups") > 1)
+	else if (measurement_is(m, "gemm") && number(t, i, "groups") > 1)
 		why = "grouped: tables are of single products";
 	else if (measurement_is(m, "attention") && v_head_dim > 0 &&
 		 v_head_dim != m->head_dim)
@@ -123,16 +125,16 @@ static void row_of(const struct csv *t, size_t i, struct ft_measurement *m)
 		.layout = cell(t, i, "layout"),
 		.impl = cell(t, i, "impl"),
 		.pass = cell(t, i, "pass"),
-		.m = import_number(t, i, "m"),
-		.n = import_number(t, i, "n"),
-		.k = import_number(t, i, "k"),
-		.batch = import_number(t, i, "batch"),
-		.heads = import_number(t, i, "heads"),
-		.kv_heads = import_number(t, i, "kv_heads"),
-		.sequence = import_number(t, i, "sequence_length"),
-		.head_dim = import_number(t, i, "head_dim"),
-		.bytes = import_number(t, i, "bytes"),
-		.gpus = import_number(t, i, "gpus"),
+		.m = number(t, i, "m"),
+		.n = number(t, i, "n"),
+		.k = number(t, i, "k"),
+		.batch = number(t, i, "batch"),
+		.heads = number(t, i, "heads"),
+		.kv_heads = number(t, i, "kv_heads"),
+		.sequence = number(t, i, "sequence_length"),
+		.head_dim = number(t, i, "head_dim"),
+		.bytes = number(t, i, "bytes"),
+		.gpus = number(t, i, "gpus"),
 		.sustained = !strcmp(cell(t, i, "clock"), "sustained"),
 		.fabric = cell(t, i, "fabric"),
 		.source = cell(t, i, "source"),
@@ -155,7 +157,7 @@ static bool check_time(const struct csv *t, size_t i, const struct ft_measuremen
 	struct ft_mark at = csv_mark(t, i, 0);
 
 	return m->time_us > 0 || m->status[0] ||
-	       (published && import_number(t, i, "measured.gb_per_s") > 0) ||
+	       (published && number(t, i, "measured.gb_per_s") > 0) ||
 	       ft_fail(err, &at,
 		       "the row has no time: measured.time_us, measured.tflops or "
 		       "measured.busbw_gb_per_s");
@@ -250,11 +252,11 @@ static bool check(const struct csv *t, bool published, struct ft_error *err)
 	bool rate = csv_column(t, "measured.tflops") >= 0 ||
 		    csv_column(t, "measured.busbw_gb_per_s") >= 0;
 
-	if (!rate && !import_need(t, time_column, 1, err))
+	if (!rate && !need(t, time_column, 1, err))
 		return false;
 	if (csv_column(t, "kernel") < 0 && csv_column(t, "op") < 0)
 		return ft_fail(err, &top, "lacks the column 'kernel' (or 'op')");
-	if (published && !import_need(t, published_columns, 1, err))
+	if (published && !need(t, published_columns, 1, err))
 		return false;
 	for (size_t i = 0; i < t->n_rows; i++) {
 		if (!check_row(t, i, published, err))

@@ -22,10 +22,11 @@ static const struct argp_option options[] = {
 	  "first stays as it is; the others get the size that is worth the same",
 	  0 },
 	{ "each-at-best", 'b', NULL, 0,
-	  "What a scenario leaves open of its plan is searched, as `foretoken plan` does: "
-	  "each is compared under its fastest plan that fits",
+	  "Compare each scenario under its fastest plan that fits: what it leaves open of "
+	  "its plan is searched, as `foretoken plan` does",
 	  0 },
-	{ "draws", 'd', "N", 0, "Monte Carlo draws of prices and errors (16384)", 0 },
+	{ "draws", 'd', "N", 0, "Number of draws of prices and errors (default: 16384)",
+	  0 },
 	{ "csv", 'c', NULL, 0, "Print CSV", 0 },
 	{ 0 },
 };

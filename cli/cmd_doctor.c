@@ -50,8 +50,8 @@ static const struct argp argp = {
 	NULL,
 	parse,
 	"",
-	"What is installed of all that some commands want. Nothing of it is needed to "
-	"simulate."
+	"Show which optional programs and libraries are installed, and which commands use "
+	"them. None of them is needed to simulate."
 	"\vExample: foretoken doctor",
 	NULL,
 	NULL,

@@ -70,10 +70,11 @@ static const struct argp argp = {
 	NULL,
 	parse,
 	"KEY",
-	"What a key of a scenario means, its default, and who reads it. KEY may be the last "
-	"word of one, or a map of several. A key of a stack, GPU, node, fabric, site, "
-	"communication library or price book is told from its manual page: "
-	"stack.fusion, gpu.power. A number of an answer is told by its name or its row's."
+	"Explain a key of a scenario: what it means, its default, and who reads it. KEY may be "
+	"the last word of a key, or a map of several keys. Keys of a stack, GPU, node, fabric, "
+	"site, communication library or price book are explained from their manual pages, as "
+	"stack.fusion or gpu.power. A number of an answer is explained by its name or the "
+	"name of its row."
 	"\vExample: foretoken explain training.zero_group",
 	NULL,
 	NULL,
@@ -252,14 +253,6 @@ static size_t tell_scenario_keys(struct explainer *e, const char *word)
 	return told;
 }
 
-/* The last word of a key. */
-static const char *last_of(const char *path)
-{
-	const char *dot = strrchr(path, '.');
-
-	return dot ? dot + 1 : path;
-}
-
 /* What a word may be meant to be that is none: a key, from any of its words on, or a map. */
 static const char *nearest(struct explainer *e, const char *word,
 			   const struct page_key *page, size_t n_page)
@@ -276,9 +269,9 @@ static const char *nearest(struct explainer *e, const char *word,
 			path += strcspn(path, ".");
 		}
 	for (size_t i = 0; n < MOST && i < n_page; i++)
-		names[n++] = last_of(page[i].path);
+		names[n++] = text_last_word(page[i].path);
 	for (size_t i = 0; n < MOST && i < n_fields; i++)
-		names[n++] = last_of(f[i].key);
+		names[n++] = text_last_word(f[i].key);
 	return text_nearest(word, names, n);
 }
 

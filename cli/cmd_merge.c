@@ -23,8 +23,8 @@ static const struct argp argp = {
 	NULL,
 	parse,
 	"INTO.db FROM.db...",
-	"Put the runs of several sweeps' files into one, which is made when it is not there. "
-	"Runs that it has already are left out; of each file all runs are taken or none."
+	"Put the runs of several sweeps' files into one file, which is created if it does not "
+	"exist. Runs that it already has are left out; of each file all runs are taken or none."
 	"\vExample: foretoken merge all.db shard-1.db shard-2.db",
 	NULL,
 	NULL,

@@ -19,8 +19,8 @@ struct args {
 static const struct argp_option options[] = {
 	{ "top", 'n', "N", 0, "How many plans to show (default: 5)", 0 },
 	{ "free", 'f', "KEY", 0,
-	  "Search a key though the scenario states it, or that is not searched unasked: "
-	  "parallel.tp, overlap.dp, offload_layers ...",
+	  "Search this key, too: one that the scenario states, such as parallel.tp, or one "
+	  "that is searched on request only, such as overlap.dp or offload_layers",
 	  0 },
 	{ "rank-by", 'r', "tokens|usd|days", 0,
 	  "Best is fastest (tokens, the default), cheapest per token (usd), or soonest "

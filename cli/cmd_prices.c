@@ -70,9 +70,9 @@ static const struct argp argp = {
 	options,
 	parse,
 	"import BOOK... --db FILE\nshow ITEM [--db FILE] [--plot FILE]",
-	"import puts the lines of price books (names or paths) into an SQLite file, in place "
-	"of what it had of the same book and date; show prints an item's price in all books "
-	"of the tree, or in those of such a file, by date."
+	"import puts the lines of price books (names or paths) into an SQLite file, where they "
+	"replace lines of the same book and date; show prints an item's price by date, in all "
+	"books of the tree or in those of such a file."
 	"\vExample: foretoken prices show hgx-h100-server --plot h100.svg",
 	NULL,
 	NULL,

@@ -45,8 +45,8 @@ static const struct argp argp = {
 	options,
 	parse,
 	"",
-	"Serve a page on which scenarios are changed and compared, and a JSON API, on this "
-	"machine only. The address is printed; Ctrl-C ends it."
+	"Serve, on this machine only, a page on which you change and compare scenarios, and a "
+	"JSON API. The address is printed; Ctrl-C ends the server."
 	"\vExample: foretoken serve --port 7480\n"
 	"then: curl --data-binary @examples/01-first-answer/h100.yaml "
 	"http://127.0.0.1:7480/api/simulate",

@@ -26,13 +26,14 @@ static const struct argp_option options[] = {
 	  "chart if FILE ends in .svg (open it in a browser)",
 	  0 },
 	{ "timeline-format", 'o', "FORMAT", 0,
-	  "chrome (default), kineto: the launches and kernels of one rank, "
-	  "as PyTorch's profiler records them, or svg (default for FILE.svg): "
-	  "a row a pipeline stage, a box a micro-batch's pass; memory: another SVG, what the "
-	  "fullest rank holds over the step, by category",
+	  "chrome (default); kineto: the launches and kernels of one rank, "
+	  "as PyTorch's profiler records them; svg (default for FILE.svg): "
+	  "one row per pipeline stage, one box per pass of a micro-batch; memory: an SVG of "
+	  "what the fullest rank holds over the step, by category",
 	  0 },
 	{ "timeline-rank", 'k', "N", 0,
-	  "kineto: this rank, which stands for its pipeline stage (default 0)", 0 },
+	  "kineto: the rank to write, which stands for its pipeline stage (default: 0)",
+	  0 },
 	{ "report", 'r', "DIR", 0, "Write an HTML report with plots", 0 },
 	{ "flows", 'f', "FILE", 0,
 	  "Write what is paid month by month as CSV in columns of FOCUS 1.2", 0 },
@@ -144,7 +145,7 @@ static void remark(const struct ft_scenario *s, const struct ft_outcome *o)
 	const char *key, *where;
 
 	for (size_t i = 0; (key = ft_scenario_idle(s, i, &where)); i++)
-		fprintf(stderr, "foretoken: training.%s has an effect %s only\n", key,
+		fprintf(stderr, "foretoken: training.%s has an effect only %s\n", key,
 			where);
 	if (!o->fits)
 		fprintf(stderr,
@@ -196,12 +197,10 @@ static bool is_drawn(const struct args *a, const struct ft_scenario *s,
 	if (!a->timeline && (a->timeline_form >= 0 || a->timeline_rank >= 0))
 		return ft_fail(
 			err, NULL,
-			"--timeline-format and --timeline-rank are of --timeline, "
-			"which is not given");
+			"--timeline-format and --timeline-rank need --timeline FILE");
 	if (a->timeline_rank >= 0 && s->timeline != FT_TIMELINE_KINETO)
 		return ft_fail(err, NULL,
-			       "--timeline-rank is of a timeline as a profiler records "
-			       "it: add --timeline-format kineto");
+			       "--timeline-rank needs --timeline-format kineto");
 	return a->timeline_rank < s->plan->ranks ||
 	       ft_fail(err, NULL, "--timeline-rank %lld: ranks are 0 to %lld",
 		       (long long)a->timeline_rank, (long long)s->plan->ranks - 1);

@@ -17,8 +17,8 @@ static const struct argp_option options[] = {
 	  0 },
 	{ "db", 'd', "FILE", 0, "SQLite file, created if it does not exist", 0 },
 	{ "shard", 's' + 256, "K/N", 0,
-	  "Run every N-th combination from the K-th on: N such sweeps on as many machines "
-	  "are all of it (see foretoken merge)",
+	  "Run only every N-th combination, from the K-th on; N such sweeps on N machines "
+	  "together run all of them (see foretoken merge)",
 	  0 },
 	{ "threads", 't', "N", 0,
 	  "Number of threads (default: one per core; under mpirun one)", 0 },
@@ -78,8 +78,8 @@ static const struct argp argp = {
 	"Run every combination of the values given with --vary and store one row each in "
 	"the table `runs` of an SQLite file. A run whose inputs have not changed since it "
 	"was stored is not repeated. Under mpirun the ranks share the work, one thread each, and "
-	"rank 0 writes; docs/many-machines.md tells of that, of shards, and of Parquet, which "
-	"is not written."
+	"rank 0 writes; docs/many-machines.md explains that, --shard, and how to get Parquet "
+	"files."
 	"\vExample: foretoken sweep examples/01-first-answer/h100.yaml --vary "
 	"cluster.gpus=512,1024,2048 --vary training.parallel.tp=4,8 --db out.db",
 	children,

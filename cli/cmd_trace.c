@@ -14,31 +14,34 @@ enum { FIT = 256, PACE, DATE };
 static const struct argp_option options[] = {
 	{ "graph", 'g', "FILE", 0, "replay SCENARIO: file with the graph to run", 0 },
 	{ "gpu", 'u', "NAME", 0,
-	  "replay FILE: on this GPU, kernels by the profiles' ratio", 1 },
+	  "replay FILE: on this GPU; kernels take the ratio of the two profiles' times",
+	  1 },
 	{ "fabric", 'f', "NAME", 0, "replay FILE: on this network", 1 },
 	{ "scale", 'c', "dp=N", 0,
 	  "replay FILE: with N data-parallel ranks; tp=N: tensor-parallel ones; may be "
 	  "repeated",
 	  1 },
 	{ "speedup", 'x', "CLASS=TIMES", 0,
-	  "replay FILE: a class of operations so many times faster, e.g. attention=1.5; "
+	  "replay FILE: make a class of operations so many times faster, e.g. attention=1.5; "
 	  "may be repeated",
 	  1 },
 	{ "without", 'w', "COLLECTIVE", 0,
-	  "replay FILE: a collective takes no time, e.g. all_gather; waiting: they take no "
-	  "longer than their transfer; may be repeated",
+	  "replay FILE: this collective takes no time, e.g. all_gather; waiting: collectives "
+	  "take no longer than their transfers; may be repeated",
 	  1 },
 	{ "from", 'm', "GPU", 0,
 	  "replay FILE, compare: the profile of the recording's GPU (default: by its name)",
 	  1 },
 	{ "step", 'n', "NAME", 0,
-	  "The step of several, e.g. 17 of ProfilerStep#17 (default: all but the first)",
+	  "Which of several recorded steps, e.g. 17 for ProfilerStep#17 (default: all but the "
+	  "first)",
 	  1 },
 	{ "chakra", 'a', "PREFIX", 0,
 	  "export FILE: write PREFIX.RANK.et, a Chakra execution trace of each rank",
 	  1 },
 	{ "goal", 'l', "OUT", 0,
-	  "export: write the step, of all ranks, as GOAL, LogGOPSim's text", 1 },
+	  "export: write the step of all ranks as GOAL, the text that LogGOPSim reads",
+	  1 },
 	{ "plot", 'P', "FILE.svg", 0,
 	  "compare: draw recorded and predicted, by part and by layer (gnuplot)", 1 },
 	{ "fit-stack", FIT, "NAME", 0,
@@ -46,16 +49,17 @@ static const struct argp_option options[] = {
 	  "what was recorded",
 	  1 },
 	{ "pace", PACE, "FRAC", 0,
-	  "--fit-stack: of the recorded host's time, what it takes without the profiler "
-	  "(default: 1)",
+	  "--fit-stack: the share of the recorded host's time that it takes without the "
+	  "profiler (default: 1)",
 	  1 },
 	{ "date", DATE, "YYYY-MM-DD", 0, "--fit-stack: date of the recording", 1 },
 	{ "timeline", 't', "OUT", 0,
-	  "replay FILE, show FILE, compare: write the first rank, as replayed there, as the "
+	  "replay FILE, show FILE, compare: write the replayed step of the first rank as the "
 	  "profiler would record it",
 	  1 },
 	{ "tokens-per-step", 'k', "N", 0,
-	  "replay FILE: tokens of a recorded step, all ranks; prints dollars", 1 },
+	  "replay FILE: tokens of a recorded step on all ranks; dollars are then printed",
+	  1 },
 	{ 0 },
 };
 
@@ -169,11 +173,12 @@ static const struct argp argp = {
 	"show FILE...\nreplay FILE... [--gpu NAME] [--scale dp=N] ...\n"
 	"compare FILE... SCENARIO [--plot FILE.svg] [--fit-stack NAME]\n"
 	"export FILE... --chakra PREFIX\nexport FILE...|SCENARIO --goal OUT",
-	"Of a SCENARIO: show prints its step graph as text that can be edited; replay "
-	"simulates such a text on the scenario's cluster; export writes its step for LogGOPSim. Of FILEs that a profiler "
-	"recorded (Kineto's JSON, plain, .gz or .zst, Nsight's SQLite, Chakra's .et; one a rank): show says where the "
-	"step's time went; replay runs it again, with what is asked to be different; compare holds it "
-	"against the step that a scenario predicts; export writes it for other simulators."
+	"With a SCENARIO, show prints its step graph as text that can be edited; replay "
+	"simulates such a text on the scenario's cluster; export writes the step for "
+	"LogGOPSim. With FILEs that a profiler recorded, one per rank (Kineto's JSON, plain, "
+	".gz or .zst; Nsight's SQLite; Chakra's .et), show says where the step's time went; "
+	"replay runs the step again with the changes asked for; compare puts it beside the "
+	"step that a scenario predicts; export writes it for other simulators."
 	"\vExamples:\n"
 	"  foretoken trace show examples/01-first-answer/h100.yaml > step.graph\n"
 	"  foretoken trace show rank0.json.gz rank1.json.gz\n"

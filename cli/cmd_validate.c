@@ -17,8 +17,8 @@ static const struct argp_option options[] = {
 	  "not by the file's groups",
 	  0 },
 	{ "fit-stack", 'f', "NAME", 0,
-	  "Write NAME.yaml: the rows' stack, fitted to them, and say how far off it is on "
-	  "runs left out",
+	  "Write NAME.yaml, the rows' stack fitted to them, and print how far off it is on "
+	  "runs that were left out of the fit",
 	  0 },
 	{ 0 },
 };

@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/terminal.h"
 #include "base/text.h"
 #include "base/arena.h"
@@ -219,17 +219,9 @@ bool whole_argument(const char *text, int64_t least, int64_t most, int64_t *out)
 	return !errno && end != text && !*end && *out >= least && *out <= most;
 }
 
-static double now_s(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 struct progress progress_begin(const char *what)
 {
-	double now = now_s();
+	double now = clock_now_s();
 
 	return (struct progress){ .what = what,
 				  .to = stderr,
@@ -241,5 +233,5 @@ struct progress progress_begin(const char *what)
 
 void progress_tell(void *context, size_t finished, size_t fresh, size_t total)
 {
-	progress_say(context, now_s(), finished, fresh, total);
+	progress_say(context, clock_now_s(), finished, fresh, total);
 }

@@ -19,19 +19,19 @@ static const struct command {
 	{ "plan", cmd_plan,
 	  "the best parallel plan for a model on a cluster, and why" },
 	{ "validate", cmd_validate, "predictions compared with measured rows" },
-	{ "sweep", cmd_sweep, "many variants of a scenario into an SQLite file" },
-	{ "merge", cmd_merge, "the SQLite files of several sweeps into one" },
+	{ "sweep", cmd_sweep, "many variants of a scenario, kept in an SQLite file" },
+	{ "merge", cmd_merge, "put the SQLite files of several sweeps into one" },
 	{ "bom", cmd_bom, "the bill of materials of a cluster" },
 	{ "prices", cmd_prices, "an item's price in many books, over time" },
 	{ "collective", cmd_collective, "times of collectives on a cluster's network" },
 	{ "kernel", cmd_kernel, "predicted times of single kernels" },
-	{ "trace", cmd_trace, "step graphs: show, replay" },
+	{ "trace", cmd_trace, "step graphs and recorded steps: show, replay, compare" },
 	{ "calibrate", cmd_calibrate, "GPU profiles from measurements" },
 	{ "serve", cmd_serve, "a local page and a JSON API" },
-	{ "runs", cmd_runs, "the measured runs that answers are held to" },
+	{ "runs", cmd_runs, "the measured runs that predictions are compared with" },
 	{ "explain", cmd_explain, "what a key means, its default" },
 	{ "new", cmd_new, "a commented skeleton of a scenario, GPU, stack ..." },
-	{ "doctor", cmd_doctor, "what is installed that some commands want" },
+	{ "doctor", cmd_doctor, "which optional programs are installed" },
 	{ "list", cmd_list, "known GPUs, nodes, models, fabrics, stacks ..." },
 };
 
@@ -40,7 +40,7 @@ enum { COMMANDS = sizeof(commands) / sizeof(*commands), USAGE = 64 };
 static void help(FILE *out)
 {
 	fputs("Usage: foretoken COMMAND [ARGUMENT...]\n"
-	      "Predicts tokens/s and USD per million tokens of transformer training on a\n"
+	      "Predict tokens/s and USD per million tokens of transformer training on a\n"
 	      "cluster that need not exist yet.\n\n",
 	      out);
 	for (size_t i = 0; i < COMMANDS; i++)

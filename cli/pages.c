@@ -267,7 +267,7 @@ static bool is_of_key(char c)
 /* Bold or with a _ it is a key wherever it stands, else between braces. */
 bool page_key_names(const struct page_key *key, const char *word)
 {
-	const char *dot = strrchr(word, '.'), *leaf = dot ? dot + 1 : word;
+	const char *leaf = text_last_word(word);
 	const char *text[] = { key->bold, key->about };
 	size_t len = strlen(leaf);
 

@@ -116,24 +116,23 @@ const struct argp price_argp = { price_options, parse_price, NULL, NULL,
 enum { TOKENS = 0x100, DAYS, BUDGET, MEGAWATTS, FLOP };
 
 static const struct argp_option asked_options[] = {
-	{ "tokens", TOKENS, "N", 0, "What is to be trained: days, dollars, the fleet",
-	  1 },
-	{ "days", DAYS, "D", 0, "Days that it may take", 1 },
-	{ "budget", BUDGET, "USD", 0, "Dollars that it may cost", 1 },
+	{ "tokens", TOKENS, "N", 0,
+	  "Tokens to train on; the answer then has days, dollars and the fleet", 1 },
+	{ "days", DAYS, "D", 0, "Days that the training may take", 1 },
+	{ "budget", BUDGET, "USD", 0, "Dollars that the training may cost", 1 },
 	{ "megawatts", MEGAWATTS, "P", 0, "Power that the fleet may draw", 1 },
-	{ "flop", FLOP, "N", 0, "Model FLOPs to be spent, instead of tokens", 1 },
+	{ "flop", FLOP, "N", 0, "Model FLOPs to spend, instead of tokens", 1 },
 	{ 0 },
 };
 
 static error_t parse_asked(int key, char *arg, struct argp_state *state)
 {
-	static const char *const keys[] = { "tokens", "days", "budget", "megawatts",
-					    "flop" };
 	const char *unit = key == BUDGET && !strstr(arg, "USD") ? "USD" : "";
 
 	if (key < TOKENS || key > FLOP)
 		return ARGP_ERR_UNKNOWN;
-	add_set(state->input, state, "run.%s=%s%s", keys[key - TOKENS], arg, unit);
+	add_set(state->input, state, "run.%s=%s%s", asked_options[key - TOKENS].name,
+		arg, unit);
 	return 0;
 }
 

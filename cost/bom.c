@@ -208,8 +208,7 @@ struct ft_bom *ft_bom_build(const struct ft_cluster *cluster,
 
 	if (cluster->parts->unknown) {
 		ft_fail(err, &cluster->gpus_mark,
-			"nothing is known of the part %s (its power, to begin with); "
-			"give that as cluster.site: {extends: %s, parts: {%s: {class: "
+			"nothing is known of the part %s, not even its power; describe it as cluster.site: {extends: %s, parts: {%s: {class: "
 			"network, power: 800 W}}}",
 			cluster->parts->unknown, cluster->parts->site,
 			cluster->parts->unknown);

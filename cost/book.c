@@ -156,7 +156,7 @@ static const struct book *complete(struct reading *in, struct book *book,
 			book->date = other->date;
 	}
 	if (!*book->date) {
-		reader_fail(&r, NULL, "lacks the key 'date': of when its prices are");
+		reader_fail(&r, NULL, "lacks the key 'date': the date of its prices");
 		return NULL;
 	}
 	book->map = map;

@@ -54,7 +54,7 @@ static void finish_price(struct reader *r, const struct reading *in, const char 
 	if (!*price->usd.from->date)
 		reader_fail(
 			r, key,
-			"has no date; a price says in its provenance of when it is");
+			"has no date; the provenance of a price needs one, as date: 2026-11");
 }
 
 /* What costs nothing by mistake would win every comparison. */

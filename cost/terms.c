@@ -8,6 +8,9 @@
 #include "base/text.h"
 #include "foretoken/cost.h"
 
+/* The ends of a horizon, as docs/limits.md has them. */
+enum { HORIZON_LEAST_DAYS = 4, HORIZON_MOST_YEARS = 100 };
+
 static const char *const recovery_names[FT_RECOVERIES] = {
 	[FT_RECOVERY_HOT] = "hot",
 	[FT_RECOVERY_COLD] = "cold",
@@ -47,7 +50,7 @@ static void check_recovery(struct reader *r, const struct ft_failure_terms *f)
 
 	if (!whole && read_has(r, "failover"))
 		reader_fail(r, "failover",
-			    "has an effect under 'recovery: fault_tolerant' only");
+			    "has an effect only under 'recovery: fault_tolerant'");
 	for (int i = 0; whole && i < 4; i++) {
 		static const char *const keys[] = { "checkpoint", "interval",
 						    "storage_bandwidth", "restart" };
@@ -71,11 +74,11 @@ static void check_waits(struct reader *r, const struct ft_failure_terms *f)
 {
 	if (f->recovery != FT_RECOVERY_COLD && f->spares && read_has(r, "repair"))
 		reader_fail(r, "repair",
-			    "has an effect under 'recovery: cold' and 'spares: false' "
-			    "only: else a spare node is there meanwhile");
+			    "has an effect only under 'recovery: cold' and 'spares: "
+			    "false': else a spare node is there meanwhile");
 	if (!read_has(r, "flaps_per_1000_node_days") && read_has(r, "flap"))
 		reader_fail(r, "flap",
-			    "has an effect with flaps_per_1000_node_days only");
+			    "has an effect only with flaps_per_1000_node_days");
 }
 
 static void read_failures(const struct node *map, struct ft_failure_terms *f,
@@ -143,7 +146,8 @@ static void read_residuals(struct reader *r, struct ft_cost_terms *terms)
 			    "is said by residual_by_year; give one of the two");
 	if (list->kind != NODE_LIST || !list->n || list->n > FT_RESIDUALS)
 		reader_fail(r, "residual_by_year",
-			    "should be a list of 1 to 20 shares, as [0.6, 0.35, 0.2]");
+			    "should be a list of 1 to %d shares, as [0.6, 0.35, 0.2]",
+			    (int)FT_RESIDUALS);
 	for (size_t i = 0; !r->failed && i < list->n; i++) {
 		double frac;
 		char why[256];
@@ -170,13 +174,15 @@ static bool read_tranches(struct reader *r, struct ft_cost_terms *terms)
 	if (list->kind != NODE_LIST || !list->n || list->n > FT_TRANCHES)
 		return reader_fail(
 			r, "tranches",
-			"should be a list of 1 to 12 maps, as [{month: 0, share: 40 %%}, "
-			"{month: 3, share: 60 %%}]");
+			"should be a list of 1 to %d maps, as [{month: 0, share: 40 %%}, "
+			"{month: 3, share: 60 %%}]",
+			(int)FT_TRANCHES);
 	for (size_t i = 0; !r->failed && i < list->n; i++) {
 		struct reader t = reader_open(list->item[i], r->err);
 		struct ft_tranche *to = &terms->tranche[i];
 
-		to->month = (double)read_int(&t, "month", 0, 1200, 0);
+		to->month =
+			(double)read_int(&t, "month", 0, 12 * HORIZON_MOST_YEARS, 0);
 		read_need(&t, "share");
 		to->frac = read_quantity(&t, "share", DIM_FRAC, 0);
 		sum += to->frac;
@@ -251,9 +257,10 @@ static void check_ranges(struct reader *r, const struct ft_cost_terms *terms)
 		{ "prepaid_frac", &terms->prepaid_frac },
 	};
 
-	if (!r->failed &&
-	    !(terms->horizon_years >= 0.01 && terms->horizon_years <= 100))
-		reader_fail(r, "horizon", "should be between 4 d and 100 y");
+	if (!r->failed && !(terms->horizon_years >= HORIZON_LEAST_DAYS / 365. &&
+			    terms->horizon_years <= HORIZON_MOST_YEARS))
+		reader_fail(r, "horizon", "should be between %d d and %d y",
+			    (int)HORIZON_LEAST_DAYS, (int)HORIZON_MOST_YEARS);
 	if (!r->failed && terms->residual_frac >= 1)
 		reader_fail(
 			r, "residual_frac",
@@ -262,8 +269,8 @@ static void check_ranges(struct reader *r, const struct ft_cost_terms *terms)
 	for (size_t i = 0; i < sizeof(shares) / sizeof(*shares); i++)
 		if (!r->failed && *shares[i].at > 1)
 			reader_fail(r, shares[i].key, "should be at most 1");
-	if (read_has(r, "pue") && !r->failed && !(terms->pue >= 1 && terms->pue < 10))
-		reader_fail(r, "pue", "should be at least 1");
+	if (read_has(r, "pue") && !r->failed && !(terms->pue >= 1 && terms->pue <= 10))
+		reader_fail(r, "pue", "%g is not between 1 and 10", terms->pue);
 }
 
 bool ft_cost_terms_load(const struct node *node, struct ft_cost_terms *terms,

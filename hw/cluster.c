@@ -218,7 +218,7 @@ static bool read_imperfections(struct arena *mem, const struct node *node, int64
 	if (!r.failed && read_has(&r, "slow_nic_rate_frac") &&
 	    !read_has(&r, "slow_nics_frac"))
 		reader_fail(&r, "slow_nic_rate_frac",
-			    "has an effect with slow_nics_frac only");
+			    "has an effect only with slow_nics_frac");
 	if (!r.failed && i->failed_uplinks_frac >= 1)
 		reader_fail(&r, "failed_uplinks_frac",
 			    "should be below 1: without "

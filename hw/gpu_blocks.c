@@ -9,6 +9,7 @@
 #include "base/reader.h"
 #include "base/text.h"
 #include "hw/gpu.h"
+#include "hw/scale_ups.h"
 
 struct reader gpu_open_block(struct reader *outer, struct arena *mem,
 			     const struct node *map)
@@ -125,8 +126,6 @@ static void read_distance(struct reader *outer, struct arena *mem,
 	gpu_close_block(&r, outer);
 }
 
-static const char *const layout_names[FT_LAYOUTS] = { "forward", "dgrad", "wgrad" };
-
 /* {FORMAT: {wgrad: 1.24}}: formats whose layouts have times of their own. */
 static void read_layouts_of(struct reader *outer, struct arena *mem, struct ft_gpu *gpu)
 {
@@ -138,10 +137,11 @@ static void read_layouts_of(struct reader *outer, struct arena *mem, struct ft_g
 
 		in = gpu_open_block(&r, mem, read_node(&r, format));
 		for (int i = 0; i < FT_LAYOUTS; i++) {
-			if (read_has(&in, layout_names[i]))
-				of[i] = read_number(&in, mem, layout_names[i],
-						    DIM_NONE);
-			reader_bound(&in, layout_names[i], &of[i], 0.01, 100);
+			const char *layout = ft_layout_name((enum ft_layout)i);
+
+			if (read_has(&in, layout))
+				of[i] = read_number(&in, mem, layout, DIM_NONE);
+			reader_bound(&in, layout, &of[i], 0.01, 100);
 		}
 		gpu_close_block(&in, &r);
 	}
@@ -154,10 +154,10 @@ static void read_layouts(struct reader *outer, struct arena *mem, struct ft_gpu 
 	struct reader r = gpu_open_block(outer, mem, read_node(outer, "layout"));
 
 	for (int i = 0; i < FT_LAYOUTS; i++) {
-		struct ft_number all =
-			read_number_or(&r, mem, layout_names[i], DIM_NONE, 1);
+		const char *layout = ft_layout_name((enum ft_layout)i);
+		struct ft_number all = read_number_or(&r, mem, layout, DIM_NONE, 1);
 
-		reader_bound(&r, layout_names[i], &all, 0.01, 100);
+		reader_bound(&r, layout, &all, 0.01, 100);
 		for (int d = 0; d < FT_DTYPES; d++)
 			gpu->gemm_layout[d][i] = all;
 	}
@@ -311,6 +311,7 @@ void gpu_read_memory(struct reader *outer, struct arena *mem, struct ft_gpu *gpu
 /* [a, b, links] of a pair. */
 static bool read_pair(const struct node *item, struct ft_mesh *m, struct ft_error *err)
 {
+	enum { LINKS_MOST = 1023 };
 	int64_t v[3];
 
 	if (item->kind != NODE_LIST || item->n != 3)
@@ -318,10 +319,14 @@ static bool read_pair(const struct node *item, struct ft_mesh *m, struct ft_erro
 	for (int i = 0; i < 3; i++) {
 		const struct node *n = item->item[i];
 
-		if (!node_whole(n, i == 2, i == 2 ? 1023 : FT_MESH_RANKS - 1, &v[i]))
-			return ft_fail(err, &n->mark,
-				       i == 2 ? "links are a whole number from 1" :
-						"ranks are whole numbers from 0 to 7");
+		if (!node_whole(n, i == 2, i == 2 ? LINKS_MOST : FT_MESH_RANKS - 1,
+				&v[i]))
+			return i == 2 ? ft_fail(err, &n->mark,
+						"links are a whole number from 1 to %d",
+						(int)LINKS_MOST) :
+					ft_fail(err, &n->mark,
+						"ranks are whole numbers from 0 to %d",
+						FT_MESH_RANKS - 1);
 	}
 	if (v[0] == v[1] || m->links[v[0]][v[1]])
 		return ft_fail(err, &item->mark,
@@ -387,18 +392,16 @@ static void read_scale_up(struct reader *outer, struct arena *mem, const char *k
 void gpu_read_collectives(struct reader *outer, struct arena *mem, struct ft_gpu *gpu,
 			  struct gpu_rows *rows)
 {
-	static const char *const fabrics[] = { "nvlink", "nvlink-no-nvls", "xgmi",
-					       "pcie" };
 	struct reader r = gpu_open_block(outer, mem, read_need(outer, "collectives"));
 
 	gpu->collective_spread = read_number(&r, mem, "spread", DIM_FRAC);
-	gpu->scale_up = ARENA_ARRAY(mem, 4, struct ft_scale_up);
-	for (size_t i = 0; i < 4; i++)
-		if (r.map && node_get(r.map, fabrics[i]))
-			read_scale_up(&r, mem, fabrics[i],
+	gpu->scale_up = ARENA_ARRAY(mem, SCALE_UPS, struct ft_scale_up);
+	for (size_t i = 0; i < SCALE_UPS; i++)
+		if (r.map && node_get(r.map, scale_ups[i]))
+			read_scale_up(&r, mem, scale_ups[i],
 				      &gpu->scale_up[gpu->n_scale_ups++]);
 		else
-			reader_allow(&r, fabrics[i]);
+			reader_allow(&r, scale_ups[i]);
 	gpu_read_rows(&r, rows);
 	gpu_close_block(&r, outer);
 }

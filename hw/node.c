@@ -7,13 +7,12 @@
 #include "base/reader.h"
 #include "base/text.h"
 #include "foretoken/hw.h"
+#include "hw/scale_ups.h"
 
 struct owned {
 	struct ft_node node;
 	struct arena mem;
 };
-
-static const char *const scale_ups[] = { "nvlink", "nvlink-no-nvls", "xgmi", "pcie" };
 
 /* NVLink with and without reduction in the switch is one. */
 static bool one_fabric(const char *a, const char *b)
@@ -43,7 +42,7 @@ static void read_scale_up(struct arena *mem, struct reader *outer, struct ft_nod
 	r.failed = r.failed || outer->failed;
 	r.from = outer->from;
 	read_provenance(&r, mem);
-	node->scale_up = scale_ups[read_choice(&r, "fabric", scale_ups, 4, 0)];
+	node->scale_up = scale_ups[read_choice(&r, "fabric", scale_ups, SCALE_UPS, 0)];
 	node->scale_up_gpus = read_int(&r, "gpus", 1, 4096, node->gpus);
 	node->scale_up_bytes_per_s =
 		read_positive(&r, mem, "bandwidth", DIM_BYTES_PER_S);

@@ -4,10 +4,12 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/limits.h"
 #include "base/reader.h"
 #include "base/text.h"
 #include "models/activation.h"
 #include "models/family.h"
+#include "models/layer_lists.h"
 #include "models/layers.h"
 
 /* The family whose layers a map of keys looks like. */
@@ -121,9 +123,9 @@ static void check_alike(struct reader *r)
 		const struct node *n = node_get(r->map, of_layers[i]);
 
 		if (n && n->kind == NODE_LIST)
-			reader_fail(r, of_layers[i],
-				    "is not the same for all layers; such models are "
-				    "not simulated, but with one number for all");
+			reader_fail(
+				r, of_layers[i],
+				"is not the same for all layers; such models are not simulated; write one number for all");
 	}
 }
 
@@ -264,11 +266,21 @@ static enum ft_positions read_positions(struct reader *r, const struct family *f
 	return family->positions == FT_NO_POSITIONS ? read_rope(r) : family->positions;
 }
 
+/* Rows of a learned table; else the number is not used. */
+static void read_max_positions(struct reader *r, const struct family *family,
+			       struct ft_model *model)
+{
+	bool learned = model->positions == FT_LEARNED;
+	int64_t rows = read_int(r, "max_position_embeddings", 0,
+				learned ? LIMIT_SEQUENCE : FAMILY_MOST, 0);
+
+	model->max_positions = learned && rows ? rows + family->more_rows : 0;
+}
+
 /* OPT-350m alone projects its embedding from another width. */
 static void check_embedding(struct reader *r, const struct ft_model *model)
 {
-	int64_t width =
-		read_int(r, "word_embed_proj_dim", 1, 1 << 30, model->hidden_size);
+	int64_t width = read_size(r, "word_embed_proj_dim", 1, model->hidden_size);
 
 	if (width != model->hidden_size)
 		reader_fail(r, "word_embed_proj_dim",
@@ -316,43 +328,17 @@ bool config_is_idle(const struct config_idle *idle, const char *common)
 	return false;
 }
 
-/* Keys of models with experts or latent attention, which make no sense in one without. */
-static const struct {
-	const char *key;
-	bool latent;
-} of_kinds[] = {
-	{ "num_local_experts", false },
-	{ "num_experts_per_tok", false },
-	{ "moe_intermediate_size", false },
-	{ "moe_latent_size", false },
-	{ "n_shared_experts", false },
-	{ "shared_expert_intermediate_size", false },
-	{ "first_k_dense_replace", false },
-	{ "moe_layer_freq", false },
-	{ "decoder_sparse_step", false },
-	{ "mlp_only_layers", false },
-	{ "moe_layers", false },
-	{ "mlp_layer_types", false },
-	{ "n_group", false },
-	{ "topk_group", false },
-	{ "kv_lora_rank", true },
-	{ "q_lora_rank", true },
-	{ "qk_nope_head_dim", true },
-	{ "qk_rope_head_dim", true },
-	{ "v_head_dim", true },
-};
-
 /* A type that has a use for the key, where this family is of another kind; or NULL. */
 static const char *kind_for(const struct family *family, const char *key)
 {
-	for (size_t i = 0; i < sizeof(of_kinds) / sizeof(*of_kinds); i++) {
-		if (strcmp(key, of_kinds[i].key) != 0)
-			continue;
-		if (of_kinds[i].latent)
-			return family->latent ? NULL : "deepseek_v3";
+	switch (family_key_of(key)) {
+	case ROUTED:
 		return family->experts ? NULL : "mixtral or qwen3_moe";
+	case LATENT:
+		return family->latent ? NULL : "deepseek_v3";
+	default:
+		return NULL;
 	}
-	return NULL;
 }
 
 bool config_no_idle(const struct family *family, const struct node *over,
@@ -386,7 +372,6 @@ static bool only_common(const struct node *map, struct ft_error *err)
 bool config_read(struct arena *mem, const struct family *family, const struct node *map,
 		 struct ft_model *model, struct config_idle *idle, struct ft_error *err)
 {
-	enum { MANY = 1 << 30 };
 	struct reader r = reader_open(map, err);
 
 	r.lacking = "it is not guessed: add it to the scenario's model";
@@ -396,19 +381,15 @@ bool config_read(struct arena *mem, const struct family *family, const struct no
 	model->type = family->type;
 	model->norm = family->norm;
 	if (read_need(&r, "hidden_size"))
-		model->hidden_size = read_int(&r, "hidden_size", 1, MANY, 1);
+		model->hidden_size = read_size(&r, "hidden_size", 1, 1);
 	if (read_need(&r, "num_hidden_layers"))
-		model->n_layers =
-			layers_count(mem, &r, family,
-				     read_int(&r, "num_hidden_layers", 1, 1 << 16, 1));
+		model->n_layers = layers_count(
+			mem, &r, family, read_size(&r, "num_hidden_layers", 1, 1));
 	if (read_need(&r, "vocab_size"))
-		model->vocab_size = read_int(&r, "vocab_size", 1, MANY, 1);
-	model->vocab_multiple = read_int(&r, "vocab_size_multiple", 0, MANY, 0);
+		model->vocab_size = read_size(&r, "vocab_size", 1, 1);
+	model->vocab_multiple = read_size(&r, "vocab_size_multiple", 1, 0);
 	model->positions = read_positions(&r, family);
-	model->max_positions = read_int(&r, "max_position_embeddings", 0, MANY, 0);
-	model->max_positions += model->max_positions ? family->more_rows : 0;
-	if (model->positions != FT_LEARNED)
-		model->max_positions = 0;
+	read_max_positions(&r, family, model);
 	activation_read(&r, family, model);
 	model->tied = read_bool(&r, "tie_word_embeddings", family->tied);
 	read_biases(&r, family, model);

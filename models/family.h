@@ -99,4 +99,12 @@ const char *family_default(const struct family *family, size_t i, const char **v
 bool family_is_common(const char *key);
 const char *family_common(size_t i);
 
+/* Which models have it: all kinds, those with routed experts, those with latent attention. */
+enum family_key_of { ANY, ROUTED, LATENT };
+enum family_key_of family_key_of(const char *common);
+
+/* The most that it may say; FAMILY_MOST: docs/limits.md has no bound of it. */
+enum { FAMILY_MOST = 1 << 30 };
+int64_t family_key_most(const char *common);
+
 #endif

@@ -6,6 +6,12 @@
 #include "base/arena.h"
 #include "base/reader.h"
 #include "base/text.h"
+#include "models/family.h"
+
+int64_t read_size(struct reader *r, const char *key, int64_t least, int64_t fallback)
+{
+	return read_int(r, key, least, family_key_most(key), fallback);
+}
 
 /* A list, or nothing. */
 static const struct node *read_list(struct reader *r, const char *key)
@@ -53,13 +59,23 @@ const struct node *read_word_list(struct reader *r, const char *key,
 	return list;
 }
 
+void check_list_covers(struct reader *r, const char *key, const struct node *list,
+		       int64_t layers)
+{
+	if (list && list->n > 1 && list->n < (size_t)layers)
+		reader_fail(r, key,
+			    "names %zu of the %lld layers; write an item for each, or "
+			    "one for all",
+			    list->n, (long long)layers);
+}
+
 const char *list_word(const struct node *list, int64_t i)
 {
 	const char *text;
 
 	if (!list || !list->n)
 		return NULL;
-	text = list->item[(size_t)i % list->n]->text;
+	text = list->item[list->n == 1 ? 0 : (size_t)i]->text;
 	return text ? text : "";
 }
 
@@ -75,5 +91,5 @@ bool list_has(const struct node *list, int64_t i)
 
 int64_t read_needed(struct reader *r, const char *key)
 {
-	return read_need(r, key) ? read_int(r, key, 1, LAYER_MOST, 1) : 1;
+	return read_need(r, key) ? read_size(r, key, 1, 1) : 1;
 }

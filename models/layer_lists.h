@@ -12,10 +12,10 @@
 struct node;
 struct reader;
 
-/* The most of anything that a layer has. */
-enum { LAYER_MOST = 1 << 30 };
+/* A whole number from least to family_key_most of the key, or the fallback, which is not checked: not given. */
+int64_t read_size(struct reader *r, const char *key, int64_t least, int64_t fallback);
 
-/* A number >= 1 that a config of this kind cannot do without. */
+/* A size >= 1 that a config of this kind cannot do without. */
 int64_t read_needed(struct reader *r, const char *key);
 
 /* A list of whole numbers up to most, or NULL: not given. */
@@ -25,7 +25,12 @@ const struct node *read_number_list(struct reader *r, const char *key, int64_t m
 const struct node *read_word_list(struct reader *r, const char *key,
 				  const char *const *known, size_t n);
 
-/* Layer i's word of a list, which is repeated when shorter than the model; NULL: no list. */
+/* A list has an item for each of the model's layers, or one for all; of a longer list the first
+ * are taken, so that a model may be cut to fewer layers. No list and an empty one are none. */
+void check_list_covers(struct reader *r, const char *key, const struct node *list,
+		       int64_t layers);
+
+/* Layer i's word of a list that covers the layers; NULL: no list. */
 const char *list_word(const struct node *list, int64_t i);
 
 /* Is layer i one of a list of numbers? No list has none. */

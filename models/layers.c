@@ -19,7 +19,7 @@ static void read_latent(struct reader *r, struct ft_layer *layer)
 	layer->kv_heads = layer->heads;
 	if (given && node_whole(given, layer->heads, layer->heads, &same))
 		reader_allow(r, "num_key_value_heads");
-	layer->q_lora_rank = read_int(r, "q_lora_rank", 0, LAYER_MOST, 0);
+	layer->q_lora_rank = read_size(r, "q_lora_rank", 0, 0);
 	layer->kv_lora_rank = read_needed(r, "kv_lora_rank");
 	layer->qk_rope_head_dim = read_needed(r, "qk_rope_head_dim");
 	layer->qk_head_dim =
@@ -36,7 +36,7 @@ static int64_t kv_heads(struct reader *r, enum few_heads few, int64_t heads)
 
 	if (few != HEADS_EVEN && one && !(few == HEADS_FALCON && later))
 		return 1;
-	return read_int(r, "num_key_value_heads", 1, LAYER_MOST, heads);
+	return read_size(r, "num_key_value_heads", 1, heads);
 }
 
 static void read_plain(struct reader *r, enum few_heads few,
@@ -45,7 +45,7 @@ static void read_plain(struct reader *r, enum few_heads few,
 	int64_t even = model->hidden_size / layer->heads;
 
 	layer->kv_heads = kv_heads(r, few, layer->heads);
-	layer->qk_head_dim = read_int(r, "head_dim", 1, LAYER_MOST, even);
+	layer->qk_head_dim = read_size(r, "head_dim", 1, even);
 	layer->v_head_dim = layer->qk_head_dim;
 	if (!read_has(r, "head_dim") && model->hidden_size % layer->heads)
 		reader_fail(r, "num_attention_heads",
@@ -66,8 +66,7 @@ static int64_t read_width(struct reader *r, const struct ft_model *model)
 	if (!read_has(r, "intermediate_size") && model->activation == FT_SWIGLU &&
 	    !read_has(r, "expansion_ratio"))
 		(void)read_need(r, "intermediate_size");
-	return read_int(r, "intermediate_size", 1, LAYER_MOST,
-			ratio * model->hidden_size);
+	return read_size(r, "intermediate_size", 1, ratio * model->hidden_size);
 }
 
 static void read_experts(struct reader *r, enum expert_kind kind,
@@ -89,13 +88,13 @@ static void read_experts(struct reader *r, enum expert_kind kind,
 	layer->expert_intermediate = kind == EXPERTS_ALL ?
 					     read_width(r, model) :
 					     read_needed(r, "moe_intermediate_size");
-	layer->expert_latent = read_int(r, "moe_latent_size", 0, LAYER_MOST, 0);
+	layer->expert_latent = read_size(r, "moe_latent_size", 0, 0);
 	layer->shared_intermediate =
 		model->dense_beside ?
 			read_needed(r, "intermediate_size") :
-			read_int(r, "shared_expert_intermediate_size", 0, LAYER_MOST,
-				 layer->expert_intermediate *
-					 read_int(r, "n_shared_experts", 0, 1024, 0));
+			read_size(r, "shared_expert_intermediate_size", 0,
+				  layer->expert_intermediate *
+					  read_int(r, "n_shared_experts", 0, 1024, 0));
 }
 
 static void make_routed(struct ft_layer *layer, const struct ft_layer *routed)
@@ -130,15 +129,14 @@ static struct routed_rule routed_rule(struct reader *r)
 {
 	static const char *const mlps[] = { "dense", "sparse" };
 	struct routed_rule rule = {
-		.first = read_int(r, "first_k_dense_replace", 0, LAYER_MOST, 0),
-		.every = read_int(r, "moe_layer_freq", 1, LAYER_MOST, 1),
+		.first = read_size(r, "first_k_dense_replace", 0, 0),
+		.every = read_size(r, "moe_layer_freq", 1, 1),
 		.types = read_word_list(r, "mlp_layer_types", mlps, 2),
-		.dense = read_number_list(r, "mlp_only_layers", LAYER_MOST),
-		.routed = read_number_list(r, "moe_layers", LAYER_MOST),
+		.dense = read_number_list(r, "mlp_only_layers", FAMILY_MOST),
+		.routed = read_number_list(r, "moe_layers", FAMILY_MOST),
 	};
 
-	rule.step =
-		read_int(r, "decoder_sparse_step", rule.routed ? 0 : 1, LAYER_MOST, 1);
+	rule.step = read_size(r, "decoder_sparse_step", rule.routed ? 0 : 1, 1);
 	return rule;
 }
 
@@ -147,8 +145,7 @@ static bool has_experts(struct reader *r, const struct family *family)
 	if (family->dense_beside)
 		return read_bool(r, "enable_moe_block", false);
 	return family->experts != EXPERTS_NONE &&
-	       !(family->shared_alone &&
-		 !read_int(r, "num_local_experts", 0, LAYER_MOST, 1));
+	       !(family->shared_alone && !read_size(r, "num_local_experts", 0, 1));
 }
 
 /* The width of a layer's MLP where no expert is routed to. */
@@ -170,6 +167,9 @@ static void set_widths(struct reader *r, const struct family *family,
 
 	if (some)
 		rule = routed_rule(r);
+	check_list_covers(r, "mlp_layer_types", rule.types, model->n_layers);
+	if (r->failed)
+		return;
 	for (int64_t i = 0; some && i < model->n_layers; i++)
 		experts += layer[i].experts = is_routed(&rule, i);
 	if (experts)
@@ -251,7 +251,7 @@ static void set_halves(struct arena *mem, struct reader *r,
 		       const struct ft_model *model, struct ft_layer *layer)
 {
 	const char *pattern =
-		pattern_of(mem, r, read_int(r, "num_hidden_layers", 1, 1 << 16, 1));
+		pattern_of(mem, r, read_size(r, "num_hidden_layers", 1, 1));
 	struct ft_layer state = { 0 }, routed = { 0 };
 	int64_t width = 0, at = -1;
 
@@ -282,16 +282,16 @@ static void set_globals(struct reader *r, const struct ft_model *model,
 	int64_t dim = read_needed(r, "global_head_dim"), kv = layer[0].kv_heads;
 
 	if (keys)
-		kv = read_int(r, "num_global_key_value_heads", 1, LAYER_MOST, kv);
+		kv = read_size(r, "num_global_key_value_heads", 1, kv);
 	if (layer[0].heads % kv)
 		reader_fail(r, "num_global_key_value_heads",
 			    "num_attention_heads %lld is not a multiple of %lld",
 			    (long long)layer[0].heads, (long long)kv);
-	if (read_int(r, "hidden_size_per_layer_input", 0, LAYER_MOST, 0))
+	if (read_size(r, "hidden_size_per_layer_input", 0, 0))
 		reader_fail(r, "hidden_size_per_layer_input",
 			    "tokens that are looked up again for each layer are not "
 			    "simulated");
-	if (read_int(r, "num_kv_shared_layers", 0, LAYER_MOST, 0))
+	if (read_size(r, "num_kv_shared_layers", 0, 0))
 		reader_fail(r, "num_kv_shared_layers",
 			    "layers with keys and values of another layer are not "
 			    "simulated");

@@ -149,7 +149,7 @@ static unsigned read_targets(struct reader *r)
 	for (size_t i = 0; i < n->n && add_word(r, n->item[i], &targets); i++)
 		;
 	if (!targets && !r->failed)
-		reader_fail(r, "targets", "should name one at least");
+		reader_fail(r, "targets", "should name at least one");
 	return targets;
 }
 
@@ -238,9 +238,9 @@ void lora_read(struct reader *top, const struct ft_model *model, struct ft_plan 
 	if (!r.failed)
 		(void)fits(&r, model, plan->lora.targets);
 	if (!r.failed && model->predicted)
-		reader_fail(&r, NULL,
-			    "lora trains no predicted token: say "
-			    "num_nextn_predict_layers: 0 in the model");
+		reader_fail(
+			&r, NULL,
+			"lora trains no predicted tokens: set num_nextn_predict_layers: 0 in the model");
 	if (!reader_close(&r))
 		top->failed = true;
 }

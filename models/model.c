@@ -126,15 +126,15 @@ static bool read_base(struct arena *mem, const struct node *node, struct wish *w
 	return true;
 }
 
-/* A vocab_size that is given is used as it is: the preset's padding was for
- * the preset's. Our presets may say `name` nowhere, a config.json anything. */
+/* A vocab_size that is given goes without the preset's padding, which was for the
+ * preset's. Our presets may say `name` nowhere, a config.json anything. */
 static void settle_vocab(struct arena *mem, const struct node *over, struct node *map)
 {
 	static const struct ft_mark here = { "", 1, 1 };
 
 	if (node_get(over, "vocab_size") && !node_get(over, "vocab_size_multiple"))
 		node_put(mem, map, "vocab_size_multiple", &here,
-			 node_scalar(mem, &here, "0"));
+			 node_scalar(mem, &here, "null"));
 }
 
 static const struct ft_provenance *without_provenance(struct arena *mem,
@@ -189,18 +189,7 @@ static bool set_name(struct arena *mem, const struct node *node,
 	return true;
 }
 
-/* A number of a model that is larger than any model's; keys as the map has them. */
-static bool at_most(const struct node *map, const char *key, int64_t value,
-		    int64_t most, struct ft_error *err)
-{
-	const struct node *n = node_get(map, key);
-
-	return value <= most ||
-	       ft_fail(err, n ? &n->mark : &map->mark,
-		       "%s: %lld is larger than %lld, the most that is simulated", key,
-		       (long long)value, (long long)most);
-}
-
+/* What follows from several keys, each of which is within its bound. */
 static bool layer_bounded(const struct node *map, const struct ft_layer *l,
 			  struct ft_error *err)
 {
@@ -208,42 +197,27 @@ static bool layer_bounded(const struct node *map, const struct ft_layer *l,
 		const char *key;
 		int64_t value, most;
 	} bound[] = {
-		{ "num_attention_heads", l->heads, LIMIT_HEADS },
-		{ "num_key_value_heads", l->kv_heads, LIMIT_HEADS },
 		{ "head_dim", l->qk_head_dim, LIMIT_HEAD_DIM },
-		{ "head_dim", l->v_head_dim, LIMIT_HEAD_DIM },
-		{ "q_lora_rank", l->q_lora_rank, LIMIT_HIDDEN },
-		{ "kv_lora_rank", l->kv_lora_rank, LIMIT_HIDDEN },
 		{ "intermediate_size", l->intermediate, LIMIT_MLP },
 		{ "moe_intermediate_size", l->expert_intermediate, LIMIT_MLP },
-		{ "moe_latent_size", l->expert_latent, LIMIT_HIDDEN },
 		{ "n_shared_experts", l->shared_intermediate, LIMIT_MLP },
-		{ "num_local_experts", l->experts, LIMIT_EXPERTS },
-		{ "linear_num_value_heads", l->linear_heads, LIMIT_HEADS },
-		{ "linear_num_key_heads", l->linear_key_heads, LIMIT_HEADS },
-		{ "linear_key_head_dim", l->linear_key_dim, LIMIT_HEAD_DIM },
-		{ "linear_value_head_dim", l->linear_value_dim, LIMIT_HEAD_DIM },
-		{ "linear_conv_kernel_dim", l->linear_taps, LIMIT_HEAD_DIM },
-		{ "mamba_chunk_size", l->state_chunk, LIMIT_HEAD_DIM },
 	};
 
-	for (size_t i = 0; i < sizeof(bound) / sizeof(*bound); i++)
-		if (!at_most(map, bound[i].key, bound[i].value, bound[i].most, err))
-			return false;
+	for (size_t i = 0; i < sizeof(bound) / sizeof(*bound); i++) {
+		const struct node *n = node_get(map, bound[i].key);
+
+		if (bound[i].value > bound[i].most)
+			return ft_fail(err, n ? &n->mark : &map->mark,
+				       "%s: %lld is not between 1 and %lld",
+				       bound[i].key, (long long)bound[i].value,
+				       (long long)bound[i].most);
+	}
 	return true;
 }
 
 static bool bounded(const struct node *map, const struct ft_model *m,
 		    struct ft_error *err)
 {
-	if (!at_most(map, "hidden_size", m->hidden_size, LIMIT_HIDDEN, err) ||
-	    !at_most(map, "num_hidden_layers", m->n_layers, LIMIT_LAYERS, err) ||
-	    !at_most(map, "vocab_size", m->vocab_size, LIMIT_VOCABULARY, err) ||
-	    !at_most(map, "vocab_size_multiple", m->vocab_multiple, LIMIT_VOCABULARY,
-		     err) ||
-	    !at_most(map, "max_position_embeddings", m->max_positions, LIMIT_SEQUENCE,
-		     err))
-		return false;
 	for (int64_t i = 0; i < m->n_layers; i++)
 		if (!layer_bounded(map, &m->layer[i], err))
 			return false;

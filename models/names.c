@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "base/limits.h"
+
 /* Names of one type's own. One with a dot lies in a map inside. */
 static const struct {
 	const char *type, *own, *common;
@@ -205,91 +207,98 @@ static const struct {
 	{ "stablelm", "use_parallel_residual", "false" },
 };
 
-/* The common names: those of llama's config.json, and what else some need. */
-static const char *const common_names[] = {
-	"alibi",
-	"attention_bias",
-	"attention_chunk_size",
-	"attention_k_eq_v",
-	"attention_out_bias",
-	"attn_config",
-	"attn_layer_indices",
-	"attn_logit_softcapping",
-	"decoder_sparse_step",
-	"enable_moe_block",
-	"expansion_ratio",
-	"ffn_config",
-	"final_logit_softcapping",
-	"first_k_dense_replace",
-	"full_attention_interval",
-	"global_head_dim",
-	"head_dim",
-	"hidden_act",
-	"hidden_size",
-	"hidden_size_per_layer_input",
-	"hybrid_override_pattern",
-	"intermediate_size",
-	"is_causal",
-	"kv_lora_rank",
-	"layer_types",
-	"layers_block_type",
-	"learned_pos_emb",
-	"linear_bias",
-	"linear_conv_kernel_dim",
-	"linear_key_head_dim",
-	"linear_num_key_heads",
-	"linear_num_value_heads",
-	"linear_value_head_dim",
-	"lm_head_bias",
-	"mamba_chunk_size",
-	"max_position_embeddings",
-	"max_window_layers",
-	"mlp_bias",
-	"mlp_layer_types",
-	"mlp_only_layers",
-	"model_type",
-	"moe_intermediate_size",
-	"moe_latent_size",
-	"moe_layer_freq",
-	"moe_layers",
-	"mtp_hybrid_override_pattern",
-	"multi_query",
-	"n_group",
-	"n_shared_experts",
-	"name",
-	"new_decoder_architecture",
-	"no_bias",
-	"no_rope_layers",
-	"num_attention_heads",
-	"num_experts_per_tok",
-	"num_global_key_value_heads",
-	"num_hidden_layers",
-	"num_key_value_heads",
-	"num_kv_shared_layers",
-	"num_ln_in_parallel_attn",
-	"num_local_experts",
-	"num_nextn_predict_layers",
-	"position_embedding_type",
-	"provenance",
-	"q_lora_rank",
-	"qk_nope_head_dim",
-	"qk_norm",
-	"qk_rope_head_dim",
-	"qkv_bias",
-	"shared_expert_intermediate_size",
-	"sliding_window",
-	"sliding_window_pattern",
-	"tie_word_embeddings",
-	"title",
-	"topk_group",
-	"use_parallel_residual",
-	"use_post_norm",
-	"use_sliding_window",
-	"v_head_dim",
-	"vocab_size",
-	"vocab_size_multiple",
-	"word_embed_proj_dim",
+/* The common names: those of llama's config.json, and what else some need; which models have them, and the most that they
+ * may say, 0: docs/limits.md has no bound of it. */
+static const struct common_key {
+	const char *name;
+	enum family_key_of of;
+	int64_t most;
+} common_keys[] = {
+	{ .name = "alibi" },
+	{ .name = "attention_bias" },
+	{ .name = "attention_chunk_size" },
+	{ .name = "attention_k_eq_v" },
+	{ .name = "attention_out_bias" },
+	{ .name = "attn_config" },
+	{ .name = "attn_layer_indices" },
+	{ .name = "attn_logit_softcapping" },
+	{ .name = "decoder_sparse_step", .of = ROUTED },
+	{ .name = "enable_moe_block" },
+	{ .name = "expansion_ratio" },
+	{ .name = "ffn_config" },
+	{ .name = "final_logit_softcapping" },
+	{ .name = "first_k_dense_replace", .of = ROUTED },
+	{ .name = "full_attention_interval" },
+	{ .name = "global_head_dim", .most = LIMIT_HEAD_DIM },
+	{ .name = "head_dim", .most = LIMIT_HEAD_DIM },
+	{ .name = "hidden_act" },
+	{ .name = "hidden_size", .most = LIMIT_HIDDEN },
+	{ .name = "hidden_size_per_layer_input" },
+	{ .name = "hybrid_override_pattern" },
+	{ .name = "intermediate_size", .most = LIMIT_MLP },
+	{ .name = "is_causal" },
+	{ .name = "kv_lora_rank", .of = LATENT, .most = LIMIT_HIDDEN },
+	{ .name = "layer_types" },
+	{ .name = "layers_block_type" },
+	{ .name = "learned_pos_emb" },
+	{ .name = "linear_bias" },
+	{ .name = "linear_conv_kernel_dim", .most = LIMIT_HEAD_DIM },
+	{ .name = "linear_key_head_dim", .most = LIMIT_HEAD_DIM },
+	{ .name = "linear_num_key_heads", .most = LIMIT_HEADS },
+	{ .name = "linear_num_value_heads", .most = LIMIT_HEADS },
+	{ .name = "linear_value_head_dim", .most = LIMIT_HEAD_DIM },
+	{ .name = "lm_head_bias" },
+	{ .name = "mamba_chunk_size", .most = LIMIT_HEAD_DIM },
+	{ .name = "max_position_embeddings" },
+	{ .name = "max_window_layers" },
+	{ .name = "mlp_bias" },
+	{ .name = "mlp_layer_types", .of = ROUTED },
+	{ .name = "mlp_only_layers", .of = ROUTED },
+	{ .name = "model_type" },
+	{ .name = "moe_intermediate_size", .of = ROUTED, .most = LIMIT_MLP },
+	{ .name = "moe_latent_size", .of = ROUTED, .most = LIMIT_HIDDEN },
+	{ .name = "moe_layer_freq", .of = ROUTED },
+	{ .name = "moe_layers", .of = ROUTED },
+	{ .name = "mtp_hybrid_override_pattern" },
+	{ .name = "multi_query" },
+	{ .name = "n_group", .of = ROUTED },
+	{ .name = "n_shared_experts", .of = ROUTED },
+	{ .name = "name" },
+	{ .name = "new_decoder_architecture" },
+	{ .name = "no_bias" },
+	{ .name = "no_rope_layers" },
+	{ .name = "num_attention_heads", .most = LIMIT_HEADS },
+	{ .name = "num_experts_per_tok", .of = ROUTED, .most = LIMIT_EXPERTS },
+	{ .name = "num_global_key_value_heads", .most = LIMIT_HEADS },
+	{ .name = "num_hidden_layers", .most = LIMIT_LAYERS },
+	{ .name = "num_key_value_heads", .most = LIMIT_HEADS },
+	{ .name = "num_kv_shared_layers" },
+	{ .name = "num_ln_in_parallel_attn" },
+	{ .name = "num_local_experts", .of = ROUTED, .most = LIMIT_EXPERTS },
+	{ .name = "num_nextn_predict_layers" },
+	{ .name = "position_embedding_type" },
+	{ .name = "provenance" },
+	{ .name = "q_lora_rank", .of = LATENT, .most = LIMIT_HIDDEN },
+	{ .name = "qk_nope_head_dim", .of = LATENT, .most = LIMIT_HEAD_DIM },
+	{ .name = "qk_norm" },
+	{ .name = "qk_rope_head_dim", .of = LATENT, .most = LIMIT_HEAD_DIM },
+	{ .name = "qkv_bias" },
+	{ .name = "shared_expert_intermediate_size", .of = ROUTED, .most = LIMIT_MLP },
+	{ .name = "sliding_window" },
+	{ .name = "sliding_window_pattern" },
+	{ .name = "tie_word_embeddings" },
+	{ .name = "title" },
+	{ .name = "topk_group", .of = ROUTED },
+	{ .name = "use_parallel_residual" },
+	{ .name = "use_post_norm" },
+	{ .name = "use_sliding_window" },
+	{ .name = "v_head_dim", .of = LATENT, .most = LIMIT_HEAD_DIM },
+	{ .name = "vocab_size", .most = LIMIT_VOCABULARY },
+	{ .name = "vocab_size_multiple", .most = LIMIT_VOCABULARY },
+	{ .name = "word_embed_proj_dim" },
 };
+
+enum { COMMON_KEYS = sizeof(common_keys) / sizeof(*common_keys) };
 
 const char *family_common_name(const struct family *family, const char *key)
 {
@@ -334,16 +343,35 @@ const char *family_default(const struct family *family, size_t i, const char **v
 
 const char *family_common(size_t i)
 {
-	return i < sizeof(common_names) / sizeof(*common_names) ? common_names[i] :
-								  NULL;
+	return i < COMMON_KEYS ? common_keys[i].name : NULL;
+}
+
+/* Of a name that is none: a key without a bound, in any model. */
+static const struct common_key *common_key(const char *name)
+{
+	static const struct common_key none = { 0 };
+
+	for (size_t i = 0; i < COMMON_KEYS; i++)
+		if (!strcmp(name, common_keys[i].name))
+			return &common_keys[i];
+	return &none;
 }
 
 bool family_is_common(const char *key)
 {
-	for (size_t i = 0; i < sizeof(common_names) / sizeof(*common_names); i++)
-		if (!strcmp(key, common_names[i]))
-			return true;
-	return false;
+	return common_key(key)->name != NULL;
+}
+
+enum family_key_of family_key_of(const char *common)
+{
+	return common_key(common)->of;
+}
+
+int64_t family_key_most(const char *common)
+{
+	int64_t most = common_key(common)->most;
+
+	return most ? most : FAMILY_MOST;
 }
 
 const char *ft_model_key(size_t i)

@@ -237,10 +237,10 @@ static bool check_sequence(struct draft *d)
 	if (cp > 1 && d->context->unfused)
 		return BLAME(
 			d, at_cp,
-			"cp %lld: the stack's attention is unfused, and keeps whole "
-			"rows of scores, which no context group shares; leave cp "
-			"out, or take a stack with fused attention",
-			cp);
+			"cp %lld: %s, and keeps whole rows of scores, which no "
+			"context group shares; leave cp out, or take a stack whose "
+			"attention is fused here",
+			cp, d->context->unfused);
 	if (cp > 1 && sequence % (2 * cp))
 		return BLAME(d, at_cp,
 			     "sequence_length %lld is not a multiple of 2 x cp = "

@@ -25,16 +25,13 @@ enum in_place { ATTENTION, DELTA_RULE, STATE_SPACE, KINDS };
 static bool is_local(const struct layer_rule *rule, int64_t i)
 {
 	const char *type = list_word(rule->types, i);
-	size_t n = rule->rotated ? rule->rotated->n : 0;
+	const char *rotated = list_word(rule->rotated, i);
 
 	if (type)
 		return !strcmp(type, "sliding_attention") ||
 		       !strcmp(type, "chunked_attention");
-	if (n) {
-		const char *text = rule->rotated->item[(size_t)i % n]->text;
-
-		return text && !strcmp(text, "1");
-	}
+	if (rotated)
+		return !strcmp(rotated, "1");
 	if (rule->letters)
 		return rule->letters[(size_t)i % strlen(rule->letters)] == 'L';
 	return i >= rule->from &&
@@ -100,8 +97,8 @@ static void read_pattern(struct reader *r, struct layer_rule *rule)
 	if (*text && strspn(text, "LG") == strlen(text))
 		rule->letters = text;
 	else
-		rule->pattern = read_int(r, "sliding_window_pattern", 0, LAYER_MOST,
-					 rule->odd ? 2 : 0);
+		rule->pattern =
+			read_size(r, "sliding_window_pattern", 0, rule->odd ? 2 : 0);
 }
 
 static struct layer_rule layer_rule(struct reader *r, const struct family *family)
@@ -112,8 +109,8 @@ static struct layer_rule layer_rule(struct reader *r, const struct family *famil
 	struct layer_rule rule = {
 		.types = read_word_list(r, "layer_types", kinds, 6),
 		.rotated = read_number_list(r, "no_rope_layers", 1),
-		.from = read_int(r, "max_window_layers", 0, LAYER_MOST, 0),
-		.linear = read_int(r, "full_attention_interval", 0, LAYER_MOST, 0),
+		.from = read_size(r, "max_window_layers", 0, 0),
+		.linear = read_size(r, "full_attention_interval", 0, 0),
 		.odd = !strcmp(family->type, "gpt_neo"),
 		.states = family->states,
 	};
@@ -122,7 +119,7 @@ static struct layer_rule layer_rule(struct reader *r, const struct family *famil
 		read_pattern(r, &rule);
 		if (rule.states)
 			rule.attention =
-				read_number_list(r, "attn_layer_indices", LAYER_MOST);
+				read_number_list(r, "attn_layer_indices", FAMILY_MOST);
 	}
 	return rule;
 }
@@ -130,13 +127,17 @@ static struct layer_rule layer_rule(struct reader *r, const struct family *famil
 void reach_set(struct reader *r, const struct family *family,
 	       const struct ft_model *model, struct ft_layer *layer)
 {
-	int64_t window = read_int(r, "sliding_window", 0, LAYER_MOST, 0);
-	int64_t chunk = read_int(r, "attention_chunk_size", 0, LAYER_MOST, 0);
+	int64_t window = read_size(r, "sliding_window", 0, 0);
+	int64_t chunk = read_size(r, "attention_chunk_size", 0, 0);
 	bool on = read_bool(r, "use_sliding_window", true);
 	struct layer_rule rule = layer_rule(r, family);
 	struct ft_layer linear[KINDS] = { { 0 } };
 	bool any[KINDS] = { false };
 
+	check_list_covers(r, "layer_types", rule.types, model->n_layers);
+	check_list_covers(r, "no_rope_layers", rule.rotated, model->n_layers);
+	if (r->failed)
+		return;
 	for (int64_t i = 0; i < model->n_layers; i++)
 		any[in_place(&rule, i)] = true;
 	if (any[DELTA_RULE])

@@ -16,8 +16,8 @@ struct ft_layer reach_state_space(struct reader *r);
 /* The layer has this delta rule or state space in place of attention. */
 void reach_linear(struct ft_layer *layer, const struct ft_layer *linear);
 
-/* Windows, chunks, delta rules and state spaces of model->n_layers layers, by `layer_types` (repeated when shorter
- * than the model), else by the type's custom. */
+/* Windows, chunks, delta rules and state spaces of model->n_layers layers, by `layer_types`, else by the type's
+ * custom; mistakes are kept in the reader. */
 void reach_set(struct reader *r, const struct family *family,
 	       const struct ft_model *model, struct ft_layer *layer);
 

@@ -4,8 +4,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/arena.h"
 #include "base/limits.h"
 #include "base/reader.h"
+#include "base/text.h"
 #include "base/whole.h"
 
 static const char *const graphs_names[] = { "none", "partial", "full" };
@@ -85,6 +87,19 @@ static unsigned module_of(const char *word, size_t len)
 	return 0;
 }
 
+static bool unknown_module(struct reader *r, const char *word, size_t len)
+{
+	const char *names[MODULES];
+	struct arena mem = { 0 };
+
+	for (size_t i = 0; i < MODULES; i++)
+		names[i] = modules[i].name;
+	reader_fail(r, "recompute_modules", "'%.*s' is not one of %s",
+		    (int)(len < 40 ? len : 40), word, text_join(&mem, names, MODULES));
+	arena_release(&mem);
+	return false;
+}
+
 /* "a,b" adds a and b. */
 static bool add_modules(struct reader *r, const char *words, unsigned *set)
 {
@@ -93,11 +108,7 @@ static bool add_modules(struct reader *r, const char *words, unsigned *set)
 		unsigned module = module_of(words, len);
 
 		if (len && !module)
-			return reader_fail(r, "recompute_modules",
-					   "'%.*s' is not one of core_attn, out_proj, "
-					   "mla_up_proj, mlp, mlpwi, mlpwo, moe, "
-					   "moe_act, act, layernorm, norm, op",
-					   (int)(len < 40 ? len : 40), words);
+			return unknown_module(r, words, len);
 		*set |= module;
 		words += len + strspn(words + len, ", ");
 	}
@@ -263,10 +274,10 @@ bool recipe_check(struct reader *r, const struct ft_model *model, struct ft_plan
 {
 	int64_t same = plan->dp * plan->cp;
 
-	if (plan->capacity_factor > 16)
+	if (plan->capacity_factor > CAPACITY_MOST)
 		return reader_fail(r, "moe_capacity_factor",
-				   "%g is not between 0 (dropless) and 16",
-				   plan->capacity_factor);
+				   "%g is not between 0 (dropless) and %d",
+				   plan->capacity_factor, (int)CAPACITY_MOST);
 	if (!check_layers_for(r, model, plan) ||
 	    !check_recompute_layers(r, model, plan))
 		return false;

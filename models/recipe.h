@@ -8,6 +8,9 @@
 
 struct reader;
 
+/* The largest moe_capacity_factor. */
+enum { CAPACITY_MOST = 16 };
+
 /* These keys of `training` and `overlap` into the plan, whose format is set; mistakes
  * are kept in the readers. */
 void recipe_read(struct reader *training, struct reader *overlap, struct ft_plan *plan);

@@ -53,7 +53,7 @@ int64_t *stages_read(struct arena *mem, struct reader *r, const char *key,
 		sum += n[i];
 	}
 	if (sum != layers)
-		reader_fail(r, key, "adds up to %lld, the model has %lld layers",
+		reader_fail(r, key, "adds up to %lld, but the model has %lld layers",
 			    (long long)sum, (long long)layers);
 	return n;
 }

@@ -11,6 +11,7 @@
 
 #include "base/limits.h"
 #include "models/interleave.h"
+#include "models/recipe.h"
 #include "models/schedule.h"
 #include "models/stages.h"
 
@@ -93,7 +94,7 @@ static bool recipe_fits(struct ft_plan *p, const struct ft_model *m)
 {
 	int64_t same = p->dp * p->cp;
 
-	if (p->capacity_factor > 16 || p->recompute_layers > m->n_layers ||
+	if (p->capacity_factor > CAPACITY_MOST || p->recompute_layers > m->n_layers ||
 	    p->offload_layers > m->n_layers)
 		return false;
 	if (p->recompute != FT_RECOMPUTE_FULL)
@@ -154,7 +155,7 @@ bool ft_plan_vary(struct ft_plan *p, const struct ft_model *m,
 	p->sequence_parallel = p->sequence_parallel && p->tp > 1;
 	p->reshard_after_forward = ft_plan_reshards(p);
 	/* that of all layers last: it takes longest */
-	if (!experts_fit(p, m) || !sequence_splits(p, context->unfused) ||
+	if (!experts_fit(p, m) || !sequence_splits(p, context->unfused != NULL) ||
 	    !batch_divides(p, context->ragged_batch) || !recipe_fits(p, m) ||
 	    !schedule_fits(p) || !shard_fits(p, context->ranks_per_node) ||
 	    !layers_split(p, m, context))

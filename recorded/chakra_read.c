@@ -349,7 +349,7 @@ static bool take(struct reader *k, const Chakra__Node *n, struct ft_error *err)
 	if (n->type < CHAKRA_COMPUTE || n->type > CHAKRA_COLLECTIVE)
 		return true;
 	if (!times(k, n, &start, &duration))
-		return fail(k, err, "lies more than 100,000 s from the first one");
+		return fail(k, err, TOO_FAR);
 	if (++k->r->counts.kept > LIMIT_TRACE_EVENTS)
 		return fail(k, err, "there are too many nodes");
 	if (kind < 0 || kind >= FT_REC_CALL_KINDS)

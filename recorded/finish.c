@@ -281,9 +281,9 @@ bool recording_finish(struct ft_recording *r, struct ft_error *err)
 	struct keyed *k;
 
 	if (!r->op.n)
-		return ft_fail(err, &at,
-			       "holds no kernels; record it with the accelerator's "
-			       "activities");
+		return ft_fail(
+			err, &at,
+			"holds no kernels; record the accelerator's activities, too");
 	if (!of_one_gpu(r, err))
 		return false;
 	if (r->span.n > most)

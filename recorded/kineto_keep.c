@@ -166,8 +166,7 @@ static int keep(struct reader *k)
 	k->based = true;
 	if (e->ts.us - k->base_us > longest_us || k->base_us - e->ts.us > longest_us ||
 	    e->dur.us > longest_us)
-		return reader_stop(
-			k, "an event lies more than 100,000 s from the first one");
+		return reader_stop(k, "an event " TOO_FAR);
 	if (k->r->counts.kept == LIMIT_TRACE_EVENTS)
 		return reader_stop(k, "holds too many events");
 	k->r->counts.kept++;

@@ -222,8 +222,8 @@ static bool read_rows(struct nsight *n, size_t i, sqlite3_stmt *s, struct ft_err
 			     sqlite3_errcode(n->db) != SQLITE_NOMEM ||
 				     sql_fail(n, reads[i].table, err) :
 			     fail(n, err,
-				  "an event lies more than 100,000 s from the first one, or there "
-				  "are too many events, streams or threads");
+				  "an event " TOO_FAR
+				  ", or there are too many events, streams or threads");
 	return ok && (status == SQLITE_DONE || sql_fail(n, reads[i].table, err));
 }
 

@@ -8,7 +8,12 @@
 #define RECORDED_RECORDING_H
 
 #include "base/arena.h"
+#include "base/limits.h"
 #include "foretoken/recorded.h"
+
+/* What an error says of an event that lies too far from the others. */
+#define TOO_FAR "lies more than 100,000 s from the first one"
+_Static_assert(LIMIT_TRACE_SECONDS == 100000, "TOO_FAR says how far");
 
 enum { TABLE_SHIFT = 12, TABLE_BLOCK = 1 << TABLE_SHIFT };
 

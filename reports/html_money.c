@@ -5,6 +5,7 @@
 #include "base/arena.h"
 #include "reports/html.h"
 #include "reports/html_plots.h"
+#include "reports/money.h"
 #include "reports/network_svg.h"
 
 /* ---- the network ------------------------------------------------------------------------ */
@@ -118,24 +119,16 @@ static double of_account(const struct ft_flows *f, enum ft_account account)
 
 static void forms(const struct page *p, const struct ft_readings *r)
 {
-	static const char *const names[] = {
-		"annuity (the form of the answers)",
-		"levelised, month by month",
-		"straight line, no interest",
-		"straight line and a loan's interest",
-		"annuity, no residual value, no upkeep",
-	};
+	struct money_form form[MONEY_FORMS];
 
 	html_table(p, "An hour of a GPU, USD, in the forms in which others state it",
 		   "form");
-	for (int k = 0; k < 5; k++) {
-		html_row(p, names[k]);
+	for (int k = 0; k < MONEY_FORMS; k++) {
+		money_forms(&r[0], form);
+		html_row(p, form[k].name);
 		for (size_t i = 0; i < p->a->n; i++) {
-			const double usd[] = { r[i].annuity, r[i].levelised,
-					       r[i].straight_line, r[i].warehouse,
-					       r[i].semianalysis };
-
-			fprintf(p->out, "<td>%.4f</td>", usd[k]);
+			money_forms(&r[i], form);
+			fprintf(p->out, "<td>%.4f</td>", form[k].usd);
 		}
 		html_row_end(p);
 	}

@@ -9,6 +9,7 @@
 #include "base/arena.h"
 #include "base/node.h"
 #include "base/plain.h"
+#include "base/text.h"
 #include "reports/money.h"
 #include "reports/prices.h"
 #include "reports/stages.h"
@@ -98,14 +99,6 @@ static void put_path(json_t *o, const char *path, json_t *value)
 	put_path(inner, dot + 1, value);
 }
 
-/* The key without what stands before its last point. */
-static const char *leaf(const char *key)
-{
-	const char *dot = strrchr(key, '.');
-
-	return dot ? dot + 1 : key;
-}
-
 static void numbers(json_t *j, const struct ft_outcome *o)
 {
 	const struct ft_outcome_field *f;
@@ -116,7 +109,7 @@ static void numbers(json_t *j, const struct ft_outcome *o)
 	for (size_t i = 0; i < n; i++) {
 		put_path(j, f[i].key, json_of_number(ft_outcome_at(o, f[i].value)));
 		if (f[i].high)
-			json_object_set_new(interval, leaf(f[i].key),
+			json_object_set_new(interval, text_last_word(f[i].key),
 					    pair(ft_outcome_at(o, f[i].low),
 						 ft_outcome_at(o, f[i].high)));
 	}
@@ -192,6 +185,8 @@ static json_t *derived(const struct ft_scenario *s)
 		json_put_int(o, "plans_searched", (int64_t)s->searched);
 	if (m->stretched_from)
 		json_put_int(o, "positions_stretched_from", m->stretched_from);
+	if (ft_model_vocab(m, s->plan->tp) > m->vocab_size)
+		json_put_int(o, "padded_vocab_size", ft_model_vocab(m, s->plan->tp));
 	for (size_t i = 0; i < m->n_passed_over; i++)
 		json_array_append_new(passed, json_of_text(m->passed_over[i]));
 	json_object_set_new(o, "model_keys_passed_over", passed);

@@ -181,6 +181,18 @@ static void against_rent(FILE *out, const struct ft_readings *r)
 	fputs(".\n", out);
 }
 
+void money_forms(const struct ft_readings *r, struct money_form form[MONEY_FORMS])
+{
+	form[0] =
+		(struct money_form){ "annuity (the form of the answers)", r->annuity };
+	form[1] = (struct money_form){ "levelised, month by month", r->levelised };
+	form[2] = (struct money_form){ "straight line, no interest", r->straight_line };
+	form[3] = (struct money_form){ "straight line and a loan's interest",
+				       r->warehouse };
+	form[4] = (struct money_form){ "annuity, no residual value, no upkeep",
+				       r->semianalysis };
+}
+
 void ft_report_finance(FILE *out, const struct ft_scenario *s,
 		       const struct ft_outcome *o)
 {
@@ -189,18 +201,10 @@ void ft_report_finance(FILE *out, const struct ft_scenario *s,
 	const struct ft_readings r = ft_flows_read(&d);
 	struct ft_flows f;
 	struct table t = TABLE_OPEN(out, "an hour of a GPU, by form", ">USD");
-	const struct {
-		const char *name;
-		double usd;
-	} form[] = {
-		{ "annuity (the form of the answers)", r.annuity },
-		{ "levelised, month by month", r.levelised },
-		{ "straight line, no interest", r.straight_line },
-		{ "straight line and a loan's interest", r.warehouse },
-		{ "annuity, no residual value, no upkeep", r.semianalysis },
-	};
+	struct money_form form[MONEY_FORMS];
 
-	for (size_t i = 0; i < sizeof(form) / sizeof(*form); i++) {
+	money_forms(&r, form);
+	for (size_t i = 0; i < MONEY_FORMS; i++) {
 		table_row(&t);
 		table_put(&t, "%s", form[i].name);
 		table_put(&t, "%.4f", form[i].usd);

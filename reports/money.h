@@ -17,6 +17,15 @@ void money_verdict(FILE *out, const struct ft_answers *answers);
 /* Rows of the comparison's CSV: parts, odds, causes, crossovers, fleets. */
 void money_csv(FILE *out, const struct ft_answers *answers);
 
+/* An hour of a GPU, in the forms in which others state it. */
+enum { MONEY_FORMS = 5 };
+struct money_form {
+	const char *name;
+	double usd;
+};
+void money_forms(const struct ft_readings *readings,
+		 struct money_form form[MONEY_FORMS]);
+
 json_t *money_fleets_json(const struct ft_run_answer *answer);
 /* From the fleet `from` on, as an array. */
 json_t *money_fleet_array(const struct ft_run_answer *answer, size_t from);

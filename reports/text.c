@@ -54,6 +54,16 @@ static void stretched(FILE *out, const struct ft_model *m)
 			m->stretched_from, m->max_positions);
 }
 
+/* Words that nobody uses, in embedding and head. */
+static void padded(FILE *out, const struct ft_model *m, int64_t tp)
+{
+	if (ft_model_vocab(m, tp) > m->vocab_size)
+		fprintf(out,
+			"the vocabulary of %" PRId64 " words is padded to %" PRId64
+			", a multiple of %" PRId64 " x tp\n",
+			m->vocab_size, ft_model_vocab(m, tp), m->vocab_multiple);
+}
+
 static void headline(FILE *out, const struct ft_scenario *s)
 {
 	const struct ft_plan *p = s->plan;
@@ -74,6 +84,7 @@ static void headline(FILE *out, const struct ft_scenario *s)
 		ft_recompute_name(p->recompute));
 	passed_over(out, s->model);
 	stretched(out, s->model);
+	padded(out, s->model, p->tp);
 	putc('\n', out);
 }
 

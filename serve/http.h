@@ -55,8 +55,6 @@ struct server {
 	char token[GUARD_TOKEN]; /* "": none is wanted */
 };
 
-double server_now_s(void);
-
 /* ---- http_answer.c: what is said ------------------------------------------------- */
 
 /* A page's file; MHD_NO when there is none of that path. */

@@ -1,4 +1,5 @@
 /* serve/http_call.c - a request from its head to its answer */
+#include "base/clock.h"
 #include "base/limits.h"
 
 #ifdef FORETOKEN_HTTP
@@ -34,7 +35,7 @@ void http_connected(void *server, struct MHD_Connection *c, void **context,
 		fd = s->mhd.get_connection_info(c, MHD_CONNECTION_INFO_CONNECTION_FD);
 		p = allocated(calloc(1, sizeof(*p)));
 		p->fd = fd ? fd->connect_fd : -1;
-		p->until_s = server_now_s() + LIMIT_SERVE_REQUEST_S;
+		p->until_s = clock_now_s() + LIMIT_SERVE_REQUEST_S;
 		p->next = s->peers;
 		p->at = &s->peers;
 		if (p->next)
@@ -166,7 +167,7 @@ static enum MHD_Result begin(struct server *s, struct call *call)
 			&call->wire, MHD_HTTP_SERVICE_UNAVAILABLE,
 			"%d searches are running; try again when one has ended",
 			(int)LIMIT_SERVE_PLANS);
-	if (!worker_start(&call->worker, call->api, &body, &s->signals, server_now_s(),
+	if (!worker_start(&call->worker, call->api, &body, &s->signals, clock_now_s(),
 			  &err))
 		return http_error(&call->wire, MHD_HTTP_SERVICE_UNAVAILABLE, "%s",
 				  err.text);
@@ -219,7 +220,7 @@ void http_call_ended(struct server *s, struct call *call, bool late)
 		http_stream_fail(call, call->end == WORKER_BEYOND ? call->why : broken);
 	if (call->peer) {
 		call->peer->working = false;
-		call->peer->until_s = server_now_s() + LIMIT_SERVE_REQUEST_S;
+		call->peer->until_s = clock_now_s() + LIMIT_SERVE_REQUEST_S;
 	}
 	if (!resumed)
 		resume(call);
@@ -284,7 +285,7 @@ void http_completed(void *server, struct MHD_Connection *c, void **context,
 
 	(void)how;
 	if (peer)
-		peer->until_s = server_now_s() + LIMIT_SERVE_REQUEST_S;
+		peer->until_s = clock_now_s() + LIMIT_SERVE_REQUEST_S;
 	if (!call)
 		return;
 	if (call->state == CALL_WORKS)

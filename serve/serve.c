@@ -9,10 +9,10 @@
 #include <string.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/arena.h"
+#include "base/clock.h"
 #include "base/limits.h"
 
 #ifndef FORETOKEN_HTTP
@@ -36,14 +36,6 @@ bool ft_serve_can(struct ft_error *err)
 	struct mhd mhd;
 
 	return mhd_load(&mhd, err);
-}
-
-double server_now_s(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
 /* ---- where ------------------------------------------------------------------------- */
@@ -140,7 +132,7 @@ static bool begin(struct server *s, const struct ft_serve *asked,
  * which it tells nobody. */
 static int wait_ms(struct server *s)
 {
-	double now = server_now_s(), until = now + 1;
+	double now = clock_now_s(), until = now + 1;
 	MHD_UNSIGNED_LONG_LONG ms;
 
 	for (const struct peer *p = s->peers; p; p = p->next)
@@ -158,7 +150,7 @@ static int wait_ms(struct server *s)
 /* Workers that have ended, or must; clients that are too slow. */
 static void look_after(struct server *s, const struct pollfd *fd, size_t n)
 {
-	double now = server_now_s();
+	double now = clock_now_s();
 
 	for (struct call *c = s->calls; c; c = c->next) {
 		bool late = c->state == CALL_WORKS && now >= c->worker.until_s;

@@ -59,7 +59,7 @@ static void rephase(struct engine *e, struct part_state *r)
 
 	engine_account(e, r);
 	r->state = (uint8_t)phase_of(e, r);
-	if (r->drawn) {
+	if (r->before) {
 		draw_phase(e, r, was);
 		draw_links(e, r);
 		draw_power(e, r);
@@ -110,7 +110,7 @@ static void rerate_others(struct engine *e, const struct part_state *not_this)
 
 		if (r != not_this)
 			rerate(e, r);
-		if (r->drawn && r != not_this)
+		if (r->before && r != not_this)
 			draw_links(e, r);
 	}
 }

@@ -4,42 +4,23 @@
 #include "base/arena.h"
 #include "sim/engine_kineto.h"
 #include "sim/engine_state.h"
+#include "sim/job.h"
 #include "sim/memory_svg.h"
 #include "sim/passes.h"
 #include "sim/timeline.h"
 #include "sim/timeline_svg.h"
 
-/* Memory before a call of a part's program. */
-struct drawn_call {
-	double bytes[FT_MEMORIES];
-};
-
 /* ---- programs ------------------------------------------------------------------------ */
-
-static void add_memory(const struct ft_graph *g, const struct ft_class *c,
-		       struct drawn_call *to)
-{
-	double now[FT_MEMORIES];
-
-	memcpy(now, c->base_bytes, sizeof(now));
-	for (size_t i = 0; i < c->n_calls; i++) {
-		const struct ft_segment *s = &g->segment[c->call[i].segment];
-
-		memcpy(to[i].bytes, now, sizeof(now));
-		for (int m = 0; m < FT_MEMORIES; m++)
-			now[m] += s->net_bytes[m] * c->call[i].repeat;
-	}
-}
 
 void draw_part(struct engine *e, size_t part)
 {
 	const struct engine_part *p = &e->in->part[part];
 	const struct ft_graph *g = p->job->graph;
 	const struct ft_class *c = &g->rank_class[p->rank_class];
-	struct drawn_call *to = ARENA_ARRAY(e->mem, c->n_calls + 1, struct drawn_call);
 
-	add_memory(g, c, to);
-	e->part[part].drawn = to;
+	e->part[part].before =
+		arena_alloc(e->mem, c->n_calls + 1, sizeof(*e->part[part].before));
+	result_memory_before(g, p->rank_class, e->part[part].before);
 	for (size_t q = 0; q < part; q++) /* parts of one graph share them */
 		if (e->in->part[q].job == p->job)
 			e->part[part].passes = e->part[q].passes;
@@ -94,7 +75,7 @@ static void draw_memory(struct engine *e, const struct stream *s,
 	if (first != in->op || s->id != FT_STREAM_COMPUTE)
 		return;
 	for (int m = 0; m < FT_MEMORIES; m++)
-		bytes[m] = r->drawn[in->call].bytes[m] + in->turn * seg->net_bytes[m] +
+		bytes[m] = r->before[in->call][m] + in->turn * seg->net_bytes[m] +
 			   seg->peak_bytes[m];
 	timeline_memory(e->in->timeline, s->part, s->began, bytes);
 }
@@ -280,7 +261,7 @@ void draw_rest(struct engine *e)
 		/* what is done waits for the others, as the breakdown has it */
 		uint8_t waits = r->of->job->graph->n_classes > 1 ? BUBBLE : EXPOSED;
 
-		if (!r->drawn)
+		if (!r->before)
 			continue;
 		put_phase(e, r, r->state, r->since);
 		put_phase(e, r, waits, end);

@@ -155,7 +155,7 @@ static bool launch_call(struct engine *e, struct part_state *r, uint32_t segment
 	}
 	r->next_piece = 0;
 	r->host_now = r->call_began + (host ? job->host_total[segment] : 0);
-	if (r->drawn && host)
+	if (r->before && host)
 		draw_call(e, r, (uint32_t)r->next_call, r->repeat_done);
 	return true;
 }

@@ -75,8 +75,8 @@ struct part_state {
 	unsigned queued;  /* bit i: stream i has ops launched and not over */
 	unsigned running; /* bit i: stream i is RUNNING */
 	bool rated;	  /* what runs was given its rates since an op was over last */
-	/* of a timeline: */
-	struct drawn_call *drawn;  /* [n_calls] of its program; NULL: none is drawn */
+	/* of a timeline; before: [n_calls], bytes held when one begins; NULL: not drawn */
+	double (*before)[FT_MEMORIES];
 	struct pass_call **passes; /* of its graph */
 	ft_ps call_from, phase_from;
 	double port_frac, nic_frac; /* as drawn last */

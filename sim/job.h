@@ -91,6 +91,9 @@ ft_ps job_host_longest(const struct job *job);
 /* Peak of what the host has allocated, in program order. */
 void result_memory(const struct ft_graph *graph, size_t class,
 		   struct ft_class_result *out);
+/* What is held when each call of a class's program begins: [n_calls]. */
+void result_memory_before(const struct ft_graph *graph, size_t class,
+			  double (*before)[FT_MEMORIES]);
 
 /* Breakdown over run's parts, interval and shares, once run->step and times are in. */
 void result_fill(const struct job *job, const struct engine_output *out,

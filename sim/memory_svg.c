@@ -45,32 +45,6 @@ static const enum ft_memory order[FT_MEMORIES] = { FT_MEMORY_WEIGHTS,
 static const char *const fills[FT_MEMORIES] = { "#1f4e79", "#c9a227", "#5d8a66",
 						"#d9d9d9", "#7fb2d9" };
 
-static double total(const double bytes[FT_MEMORIES])
-{
-	double sum = 0;
-
-	for (int m = 0; m < FT_MEMORIES; m++)
-		sum += bytes[m];
-	return sum;
-}
-
-/* The host allocates in program order, whatever the GPU is at. */
-static void walk(struct memory_chart *c)
-{
-	const struct ft_class *class = &c->graph->rank_class[c->class];
-	double now[FT_MEMORIES];
-
-	c->before = arena_alloc(c->mem, class->n_calls + 1, sizeof(*c->before));
-	memcpy(now, class->base_bytes, sizeof(now));
-	for (size_t i = 0; i < class->n_calls; i++) {
-		const struct ft_segment *s = &c->graph->segment[class->call[i].segment];
-
-		memcpy(c->before[i], now, sizeof(now));
-		for (int m = 0; m < FT_MEMORIES; m++)
-			now[m] += s->net_bytes[m] * class->call[i].repeat;
-	}
-}
-
 struct memory_chart *memory_chart_new(struct arena *mem, const struct ft_graph *graph)
 {
 	struct memory_chart *c = ARENA_NEW(mem, struct memory_chart);
@@ -86,7 +60,9 @@ struct memory_chart *memory_chart_new(struct arena *mem, const struct ft_graph *
 			c->class = i;
 		}
 	}
-	walk(c);
+	c->before = arena_alloc(mem, graph->rank_class[c->class].n_calls + 1,
+				sizeof(*c->before));
+	result_memory_before(graph, c->class, c->before);
 	return c;
 }
 
@@ -118,7 +94,8 @@ void memory_chart_op(struct memory_chart *c, const struct memory_op *o)
 		within[m] = now + s->peak_bytes[m];
 		behind[m] = now + s->net_bytes[m];
 	}
-	put(c, o->from, total(behind) > total(within) ? behind : within);
+	put(c, o->from,
+	    ft_memory_sum(behind) > ft_memory_sum(within) ? behind : within);
 }
 
 /* ---- the drawing ------------------------------------------------------------------- */
@@ -144,9 +121,10 @@ static void survey(struct drawing *d, const struct memory_chart *c)
 		int x = (int)((double)s->at / (double)d->step * WIDTH);
 		const struct sample **column = &d->column[x < WIDTH ? x : WIDTH - 1];
 
-		if (!*column || total(s->bytes) > total((*column)->bytes))
+		if (!*column ||
+		    ft_memory_sum(s->bytes) > ft_memory_sum((*column)->bytes))
 			*column = s;
-		if (!d->peak || total(s->bytes) > total(d->peak->bytes))
+		if (!d->peak || ft_memory_sum(s->bytes) > ft_memory_sum(d->peak->bytes))
 			d->peak = s;
 	}
 }
@@ -265,7 +243,8 @@ static void draw_head(const struct drawing *d, const struct memory_chart *c,
 	text_put_xml(d->out, c->graph->rank_class[c->class].name);
 	fprintf(d->out, "%s; at most %.1f GB, at %.4g %s</text>\n",
 		c->graph->n_classes > 1 ? ", the fullest stage" : "",
-		1e-9 * total(d->peak->bytes), (double)d->peak->at / unit_ps, unit);
+		1e-9 * ft_memory_sum(d->peak->bytes), (double)d->peak->at / unit_ps,
+		unit);
 }
 
 void memory_chart_write(FILE *out, struct memory_chart *c, const char *title,
@@ -276,7 +255,7 @@ void memory_chart_write(FILE *out, struct memory_chart *c, const char *title,
 	if (!c->n) /* no kernel ran */
 		put(c, 0, c->before[0]);
 	survey(&d, c);
-	d.top_bytes = 1.08 * fmax(capacity_bytes, total(d.peak->bytes));
+	d.top_bytes = 1.08 * fmax(capacity_bytes, ft_memory_sum(d.peak->bytes));
 	draw_head(&d, c, title);
 	draw_axes(&d);
 	for (int k = 0; k < FT_MEMORIES; k++)

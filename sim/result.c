@@ -8,15 +8,6 @@
 
 /* ---- memory --------------------------------------------------------------------- */
 
-static double sum(const double *bytes)
-{
-	double t = 0;
-
-	for (int i = 0; i < FT_MEMORIES; i++)
-		t += bytes[i];
-	return t;
-}
-
 /* The host allocates in program order, whatever the GPU is at. */
 void result_memory(const struct ft_graph *g, size_t c, struct ft_class_result *out)
 {
@@ -25,7 +16,7 @@ void result_memory(const struct ft_graph *g, size_t c, struct ft_class_result *o
 
 	memcpy(now, class->base_bytes, sizeof(now));
 	memcpy(out->peak_bytes, now, sizeof(now));
-	out->peak_total_bytes = sum(now);
+	out->peak_total_bytes = ft_memory_sum(now);
 	for (size_t i = 0; i < class->n_calls; i++) {
 		const struct ft_segment *s = &g->segment[class->call[i].segment];
 
@@ -34,15 +25,31 @@ void result_memory(const struct ft_graph *g, size_t c, struct ft_class_result *o
 				at[m] = now[m] + s->peak_bytes[m];
 				now[m] += s->net_bytes[m];
 			}
-			if (sum(at) > out->peak_total_bytes) {
-				out->peak_total_bytes = sum(at);
+			if (ft_memory_sum(at) > out->peak_total_bytes) {
+				out->peak_total_bytes = ft_memory_sum(at);
 				memcpy(out->peak_bytes, at, sizeof(at));
 			}
-			if (sum(now) > out->peak_total_bytes) {
-				out->peak_total_bytes = sum(now);
+			if (ft_memory_sum(now) > out->peak_total_bytes) {
+				out->peak_total_bytes = ft_memory_sum(now);
 				memcpy(out->peak_bytes, now, sizeof(now));
 			}
 		}
+	}
+}
+
+void result_memory_before(const struct ft_graph *g, size_t c,
+			  double (*before)[FT_MEMORIES])
+{
+	const struct ft_class *class = &g->rank_class[c];
+	double now[FT_MEMORIES];
+
+	memcpy(now, class->base_bytes, sizeof(now));
+	for (size_t i = 0; i < class->n_calls; i++) {
+		const struct ft_segment *s = &g->segment[class->call[i].segment];
+
+		memcpy(before[i], now, sizeof(now));
+		for (int m = 0; m < FT_MEMORIES; m++)
+			now[m] += s->net_bytes[m] * class->call[i].repeat;
 	}
 }
 
@@ -57,9 +64,11 @@ static int by_time(const void *a, const void *b)
 	return strcmp(x->name, y->name);
 }
 
-static const char *share_name(const struct job *s, const struct ft_work *w)
+/* A product of a layer says which of the layer's three it is. */
+static const char *share_name(const struct job *s, const struct ft_work *w,
+			      bool of_optimizer)
 {
-	if (w->kind != FT_GEMM)
+	if (w->kind != FT_GEMM || of_optimizer)
 		return arena_text(s->mem, w->name);
 	return arena_printf(s->mem, "%s (%s)", w->name, ft_layout_name(w->gemm.layout));
 }
@@ -103,7 +112,7 @@ static void shares(const struct job *s, const struct engine_output *out,
 	run->share = ARENA_ARRAY(s->mem, n, struct ft_share);
 	for (size_t i = 0; i < n; i++) {
 		const struct ft_work *w = &s->graph->work[i];
-		const char *name = share_name(s, w);
+		const char *name = share_name(s, w, optimizer[i]);
 		enum ft_work_kind kind = kind_of(w);
 		double count = (double)out->work_count[i] / classes;
 		size_t j = 0;

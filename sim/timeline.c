@@ -100,12 +100,9 @@ static void describe(FILE *out, const struct ft_work *w)
 
 void timeline_op(FILE *out, const struct timeline_op *op)
 {
-	static const char *const kinds[] = { "gemm", "attention", "memory",
-					     "communication" };
-
 	begin_slice(out, op->part, op->stream, op->from, op->to);
 	quoted(out, op->work->name);
-	fprintf(out, ",\"cat\":\"%s\",\"args\":{", kinds[op->work->kind]);
+	fprintf(out, ",\"cat\":\"%s\",\"args\":{", ft_work_kind_name(op->work->kind));
 	put_place(out, op->place);
 	fprintf(out, ",\"dtype\":\"%s\"", ft_dtype_name(op->work->dtype));
 	describe(out, op->work);

@@ -158,9 +158,9 @@ static void put_collective(FILE *out, const struct kineto_op *op)
 
 static const char *kind_of(const struct kineto_op *op)
 {
-	static const char *const kinds[] = { "gemm", "attention", "memory", "nccl" };
-
-	return op->optimizer ? "optimizer" : kinds[op->work->kind];
+	return op->optimizer			  ? "optimizer" :
+	       op->work->kind == FT_COMMUNICATION ? "nccl" :
+						    ft_work_kind_name(op->work->kind);
 }
 
 static void put_name(FILE *out, const struct kineto_op *op)

@@ -1,7 +1,6 @@
 /* stacks/stack.c - stacks/NAME.yaml to struct ft_stack, `extends` resolved */
 #include "foretoken/stacks.h"
 
-#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -9,7 +8,7 @@
 #include "base/extends.h"
 #include "base/plain.h"
 #include "base/reader.h"
-#include "base/text.h"
+#include "stacks/runs.h"
 
 struct whole {
 	struct ft_stack stack; /* first: the handle is the arena's */
@@ -58,72 +57,6 @@ static const char *const hosts[FT_HOSTS] = {
 const char *ft_host_name(enum ft_host activity)
 {
 	return hosts[activity];
-}
-
-static const char *const splits[] = { "tp", "pp", "vpp", "cp", "ep", "etp" };
-static const char *const shardings[] = { "ddp", "zero1", "zero2", "fsdp", "hsdp" };
-
-enum {
-	SPLITS = sizeof(splits) / sizeof(*splits),
-	SHARDINGS = sizeof(shardings) / sizeof(*shardings)
-};
-
-/* The place of a word in a list of n; n: it is not there. */
-static size_t place_of(const char *word, const char *const *names, size_t n)
-{
-	size_t i = 0;
-
-	while (i < n && strcmp(names[i], word) != 0)
-		i++;
-	return i;
-}
-
-/* A list of words as bits, or one word; all bits where nothing is said. */
-static unsigned read_set(struct reader *r, const char *key, const char *const *names,
-			 size_t n)
-{
-	const struct node *list = read_node(r, key);
-	size_t count = !list ? 0 : list->kind == NODE_LIST ? list->n : 1;
-	struct arena mem = { 0 };
-	unsigned set = 0;
-
-	for (size_t i = 0; i < count && !r->failed; i++) {
-		const struct node *item =
-			list->kind == NODE_LIST ? list->item[i] : list;
-		const char *word = item->kind == NODE_SCALAR ? item->text : "a map";
-		size_t at = place_of(word, names, n);
-
-		if (at == n)
-			reader_fail_node(r, key, item, "'%.40s' is not one of %s", word,
-					 text_join(&mem, names, n));
-		set |= 1U << at;
-	}
-	arena_release(&mem);
-	return list ? set : FT_RUNS_ALL;
-}
-
-static bool read_runs(const struct node *node, struct ft_stack_has *runs,
-		      struct ft_error *err)
-{
-	struct reader r = reader_open(node, err);
-
-	runs->parallel = read_set(&r, "parallel", splits, SPLITS);
-	runs->sharding = read_set(&r, "sharding", shardings, SHARDINGS);
-	runs->predicted_tokens = read_bool(&r, "predicted_tokens", true);
-	if (!runs->sharding)
-		reader_fail(&r, "sharding", "should hold a word at least");
-	return reader_close(&r);
-}
-
-bool ft_stack_runs(const struct ft_stack *stack, const char *word)
-{
-	size_t at = place_of(word, splits, SPLITS);
-
-	if (at < SPLITS)
-		return stack->runs.parallel >> at & 1;
-	at = place_of(word, shardings, SHARDINGS);
-	assert(at < SHARDINGS);
-	return stack->runs.sharding >> at & 1;
 }
 
 /* Bytes that move, or are listed, for each parameter. */
@@ -397,7 +330,7 @@ static bool read_stack(const struct node *node, struct whole *w, const char *nam
 	read_ccls(&r, s);
 	if (!s->from)
 		reader_fail(&r, NULL, "a stack needs a provenance");
-	return reader_close(&r) && read_runs(runs, &s->runs, err) &&
+	return reader_close(&r) && runs_read(runs, &s->runs, err) &&
 	       read_layout(layout, &s->layout, err) &&
 	       read_rates(rates, s, &w->mem, err);
 }
@@ -469,12 +402,19 @@ const struct ft_number *ft_stack_gemm(const struct ft_stack *stack,
 	return &stack->gemm_factor;
 }
 
-bool ft_stack_unfused(const struct ft_stack *stack, bool sinks, bool plain, bool capped)
+const char *ft_stack_unfused(const struct ft_stack *stack, bool sinks, bool plain,
+			     bool capped)
 {
-	return !strcmp(stack->layout.attention, "unfused") ||
-	       (stack->layout.plain_sinks && sinks) ||
-	       (stack->layout.plain_caps && capped) ||
-	       (stack->layout.model_classes && plain);
+	if (!strcmp(stack->layout.attention, "unfused"))
+		return "the stack's attention is unfused";
+	if (stack->layout.plain_sinks && sinks)
+		return "the stack does not fuse attention with sinks";
+	if (stack->layout.plain_caps && capped)
+		return "the stack does not fuse attention whose scores are capped "
+		       "(attn_logit_softcapping)";
+	return stack->layout.model_classes && plain ?
+		       "the model's class has no fused attention" :
+		       NULL;
 }
 
 struct ft_ccl *ft_stack_ccl(const struct ft_stack *stack, const char *generation,

@@ -15,14 +15,6 @@ struct member {
 	atomic_int *working;
 };
 
-double crew_now_s(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 struct crew crew_open(int asked, bool stop_on_signals)
 {
 	long cores = sysconf(_SC_NPROCESSORS_ONLN);

@@ -29,7 +29,4 @@ void crew_close(struct crew *crew);
 void crew_run(const struct crew *crew, void (*work)(void *context, int i),
 	      void (*watch)(void *context, bool signalled, bool over), void *context);
 
-/* Seconds that pass, from whenever on; never to decide a result. */
-double crew_now_s(void);
-
 #endif

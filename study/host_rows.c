@@ -269,8 +269,7 @@ static bool not_the_same(const struct host_side *s, const struct moments *record
 	if (!recorded->n || !drawn->n)
 		return ft_fail(
 			err, &(struct ft_mark){ .file = file },
-			"the layers of the %s step cannot be told, so that its host "
-			"cannot be held against the scenario's",
+			"the layers of the %s step cannot be told apart, so its host cannot be compared with the scenario's",
 			recorded->n ? "predicted" : "recorded");
 	return ft_fail(
 		err, &(struct ft_mark){ .file = file },

@@ -39,6 +39,12 @@ static bool routed(const struct ft_scenario *s)
 	return false;
 }
 
+/* Not where the model's class computes all tokens in every expert. */
+static bool chosen(const struct ft_scenario *s)
+{
+	return routed(s) && !(s->model->all_experts && s->stack->layout.model_classes);
+}
+
 static bool again_whole(const struct ft_scenario *s)
 {
 	return s->plan->recompute == FT_RECOMPUTE_FULL;
@@ -64,36 +70,40 @@ static bool narrow_experts(const struct ft_scenario *s)
 	return narrow(s) && routed(s);
 }
 
-#define NARROW narrow, "with an 8-bit or 4-bit precision"
-#define ROUTED routed, "in models with experts"
+#define NARROW narrow, true, "with an 8-bit or 4-bit precision"
+#define ROUTED routed, true, "in models with experts"
 
 /* What is stated as `nothing` asks for nothing, and may stand anywhere. */
 struct idle_key {
 	const char *path; /* below training */
 	bool (*counts)(const struct ft_scenario *s);
+	bool alike; /* in all plans of a model, precision and stack */
 	const char *where, *nothing;
 };
 
 static const struct idle_key keys[] = {
-	{ "recompute_layers", again_whole, "under 'recompute: full'", "0" },
-	{ "recompute_modules", again_some, "under 'recompute: selective'", NULL },
+	{ "recompute_layers", again_whole, false, "under 'recompute: full'", "0" },
+	{ "recompute_modules", again_some, false, "under 'recompute: selective'",
+	  NULL },
 	{ "fp8_recipe", NARROW, NULL },
 	{ "attention_precision", NARROW, "bf16" },
-	{ "expert_precision", narrow_experts,
+	{ "expert_precision", narrow_experts, true,
 	  "with an 8-bit or 4-bit precision in models with experts", NULL },
-	{ "shard", shard_groups, "under 'sharding: hsdp'", NULL },
-	{ "zero_group", zero, "under 'sharding: zero1' and zero2", NULL },
-	{ "overlap.dp", buckets, "under 'sharding: ddp', zero1 and zero2", "true" },
-	{ "overlap.param_gather", zero, "under 'sharding: zero1' and zero2", "false" },
-	{ "reshard_after_forward", sharded_units, "under 'sharding: fsdp' and hsdp",
+	{ "shard", shard_groups, false, "with sharding hsdp", NULL },
+	{ "zero_group", zero, false, "with sharding zero1 or zero2", NULL },
+	{ "overlap.dp", buckets, false, "with sharding ddp, zero1 or zero2", "true" },
+	{ "overlap.param_gather", zero, false, "with sharding zero1 or zero2",
+	  "false" },
+	{ "reshard_after_forward", sharded_units, false, "with sharding fsdp or hsdp",
 	  "true" },
-	{ "sync_each_micro_batch", sharded_units, "under 'sharding: fsdp' and hsdp",
+	{ "sync_each_micro_batch", sharded_units, false, "with sharding fsdp or hsdp",
 	  "true" },
 	{ "parallel.ep", ROUTED, "1" },
 	{ "parallel.etp", ROUTED, "1" },
 	{ "overlap.ep", ROUTED, "false" },
 	{ "moe_dispatcher", ROUTED, NULL },
-	{ "moe_capacity_factor", ROUTED, "0" },
+	{ "moe_capacity_factor", chosen, true,
+	  "where each token goes to some of the experts", "0" },
 	{ "moe_force_balance", ROUTED, "false" },
 	{ "grouped_experts", ROUTED, NULL },
 	{ "fused_experts", ROUTED, "false" },
@@ -102,12 +112,12 @@ enum { KEYS = sizeof(keys) / sizeof(*keys) };
 
 /* These may stand: a sweep of tp or pp begins at 1. They are told. */
 static const struct idle_key told[] = {
-	{ "sequence_parallel", split, "with tp above 1", "false" },
-	{ "overlap.tp", split, "with tp above 1", "false" },
-	{ "overlap.pp", staged, "with pp above 1", "false" },
-	{ "parallel.vpp", staged, "with pp above 1", "1" },
-	{ "schedule", staged, "with pp above 1", "1f1b" },
-	{ "pipeline_flushes", staged, "with pp above 1", "1" },
+	{ "sequence_parallel", split, false, "with tp above 1", "false" },
+	{ "overlap.tp", split, false, "with tp above 1", "false" },
+	{ "overlap.pp", staged, false, "with pp above 1", "false" },
+	{ "parallel.vpp", staged, false, "with pp above 1", "1" },
+	{ "schedule", staged, false, "with pp above 1", "1f1b" },
+	{ "pipeline_flushes", staged, false, "with pp above 1", "1" },
 };
 enum { TOLD = sizeof(told) / sizeof(*told) };
 
@@ -153,12 +163,10 @@ static bool no_idle_key(const struct ft_scenario *s, const struct node *training
 			bool open, struct ft_error *err)
 {
 	for (size_t i = 0; i < KEYS; i++) {
-		bool alike = keys[i].counts == narrow || keys[i].counts == routed ||
-			     keys[i].counts == narrow_experts;
 		const struct node *n = idle(s, training, &keys[i]);
 
-		if (n && (alike || !open))
-			return ft_fail(err, &n->mark, "%s has an effect %s only",
+		if (n && (keys[i].alike || !open))
+			return ft_fail(err, &n->mark, "%s has an effect only %s",
 				       keys[i].path, keys[i].where);
 	}
 	return true;

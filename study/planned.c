@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/limits.h"
 #include "base/node.h"
@@ -315,7 +316,7 @@ static struct ft_plans *plan_size(const struct origin *o, const struct ft_search
 
 	if (asked->at_most_s > 0) /* of all sizes together */
 		s.at_most_s =
-			fmax(asked->at_most_s - (crew_now_s() - o->begun_s), 1e-3);
+			fmax(asked->at_most_s - (clock_now_s() - o->begun_s), 1e-3);
 	gpus = root && sized ? node_path(root, "cluster.gpus") : NULL;
 	if (root && (!gpus || node_put_node(&mem, root, "cluster.gpus",
 					    &gpus->item[i]->mark, gpus->item[i], err)))
@@ -351,7 +352,7 @@ bool ft_study_plans(const char *path, const struct ft_search *s,
 		    struct ft_plans *plans[FT_SIZES_MOST], size_t *n,
 		    struct ft_error *err)
 {
-	struct origin o = { path, NULL, 0, crew_now_s() };
+	struct origin o = { path, NULL, 0, clock_now_s() };
 	struct arena mem = { 0 };
 	bool ok = true;
 
@@ -371,7 +372,7 @@ bool ft_study_plans_of(const char *name, const char *text, const struct ft_searc
 		       struct ft_plans *plans[FT_SIZES_MOST], size_t *n,
 		       struct ft_error *err)
 {
-	struct origin o = { name, text, strlen(text), crew_now_s() };
+	struct origin o = { name, text, strlen(text), clock_now_s() };
 
 	return plan_sizes(&o, s, plans, n, err);
 }

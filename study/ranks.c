@@ -6,6 +6,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "study/crew.h"
 
 /* Of a rank, or of rank 0 to a member that waits for the end. */
@@ -18,7 +19,7 @@ struct ft_ranks *ft_ranks_new(const struct ft_channel *channel)
 	r->channel = channel;
 	r->wanted = 1;
 	r->all_there = true;
-	r->heard_s = crew_now_s();
+	r->heard_s = clock_now_s();
 	r->other = calloc((size_t)channel->ranks, sizeof(*r->other));
 	r->batch = calloc(1, sizeof(*r->batch));
 	if (!r->other || !r->batch)
@@ -99,7 +100,7 @@ static bool dismiss(struct ft_ranks *r)
 	double told_s = 0;
 
 	while (!all) {
-		double now = crew_now_s();
+		double now = clock_now_s();
 		bool tell = now - told_s > 0.2;
 
 		ranks_tend(r, NULL);
@@ -140,7 +141,7 @@ static bool leave(struct ft_ranks *r, const struct ft_error *failed)
 	ranks_say(r, 0,
 		  (struct ranks_head){ .kind = RANKS_GONE, .flag = failed != NULL },
 		  failed ? failed : &none, sizeof(none));
-	while (!r->ended && crew_now_s() - r->heard_s < GIVE_UP_S) {
+	while (!r->ended && clock_now_s() - r->heard_s < GIVE_UP_S) {
 		ranks_hear(r);
 		doze();
 	}

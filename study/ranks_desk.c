@@ -3,6 +3,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "study/crew.h"
 #include "study/ranks.h"
 
@@ -170,7 +171,7 @@ static void hear(struct ft_ranks *r, const struct ranks_desk *desk)
 			continue;
 		memcpy(&h, bytes, sizeof(h));
 		o = &r->other[from];
-		o->heard_s = crew_now_s();
+		o->heard_s = clock_now_s();
 		o->lost = false;
 		if (h.kind == RANKS_GONE)
 			gone(r, o, &h, bytes + sizeof(h), n - sizeof(h));
@@ -181,7 +182,7 @@ static void hear(struct ft_ranks *r, const struct ranks_desk *desk)
 
 void ranks_tend(struct ft_ranks *r, const struct ranks_desk *desk)
 {
-	double now = crew_now_s();
+	double now = clock_now_s();
 	bool beat;
 
 	if (!ranks_shared(r))
@@ -233,7 +234,7 @@ void ranks_finish(struct ft_ranks *r, const struct ranks_desk *desk)
 		r->over = true;
 	while (!all) {
 		struct timespec moment = { 0, 1000000 };
-		double now = crew_now_s();
+		double now = clock_now_s();
 		bool tell = now - told_s > 0.1;
 
 		ranks_tend(r, desk);

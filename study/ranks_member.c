@@ -3,6 +3,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "study/crew.h"
 #include "study/ranks.h"
 
@@ -19,7 +20,7 @@ void ranks_fail(struct ft_ranks *r, const struct ft_error *why)
 
 static void ask(struct ft_ranks *r)
 {
-	double now = crew_now_s();
+	double now = clock_now_s();
 
 	if (r->over || r->batch->lease.id || now - r->asked_s < ASK_S)
 		return;
@@ -52,7 +53,7 @@ static void begin_batch(struct ft_ranks *r, const struct ranks_head *h,
 	b->round = h->flag ? RANKS_ROUND_KEYS : RANKS_ROUND_RUN;
 	b->waits = false;
 	b->next = b->ended = 0;
-	b->begun_s = crew_now_s();
+	b->begun_s = clock_now_s();
 }
 
 static void fail_refused(struct ft_ranks *r)
@@ -97,7 +98,7 @@ static void obey(struct ft_ranks *r, const struct ranks_head *h, const char *byt
 
 void ranks_hear(struct ft_ranks *r)
 {
-	double now = crew_now_s();
+	double now = clock_now_s();
 	const char *bytes;
 	size_t n;
 	int from;
@@ -157,7 +158,7 @@ static void say_done(struct ft_ranks *r)
 static void pace(struct ft_ranks *r)
 {
 	const struct ranks_batch *b = r->batch;
-	double spent = crew_now_s() - b->begun_s;
+	double spent = clock_now_s() - b->begun_s;
 	double fit = spent > 0 ? BATCH_S / spent * b->lease.n : RANKS_BATCH;
 	double most = 4.0 * r->wanted;
 

@@ -188,13 +188,6 @@ static bool load_parts(struct whole *w, struct reader *r, bool all,
 	       (!all || (load_work(w, r, err) && ft_scenario_prices(s, err)));
 }
 
-static const char *last_word(const char *path)
-{
-	const char *dot = strrchr(path, '.');
-
-	return dot ? dot + 1 : path;
-}
-
 /* The key of a scenario that ends in this word but is not a key where it stands; NULL when
  * none does, or when `path` is one, or leads to one. */
 static const char *meant_elsewhere(const char *path)
@@ -207,7 +200,8 @@ static const char *meant_elsewhere(const char *path)
 		if (!strncmp(key[i].path, path, len) &&
 		    (!key[i].path[len] || key[i].path[len] == '.'))
 			return NULL;
-		if (!found && !strcmp(last_word(key[i].path), last_word(path)))
+		if (!found &&
+		    !strcmp(text_last_word(key[i].path), text_last_word(path)))
 			found = key[i].path;
 	}
 	return found;
@@ -218,8 +212,17 @@ static bool read_asked(struct reader *r, struct ft_asked *to, struct ft_error *e
 {
 	const struct node *run = read_node(r, "run");
 	struct reader in = reader_open(run, err);
-	static const char *const keys[] = { "tokens", "days", "budget", "megawatts",
-					    "flop" };
+	const struct {
+		const char *key;
+		enum dimension dim;
+		double *to;
+	} asked[] = {
+		{ "tokens", DIM_COUNT, &to->tokens },
+		{ "days", DIM_NONE, &to->days },
+		{ "budget", DIM_USD, &to->budget_usd },
+		{ "megawatts", DIM_NONE, &to->megawatts },
+		{ "flop", DIM_COUNT, &to->flop },
+	};
 
 	if (!run)
 		return true;
@@ -227,17 +230,10 @@ static bool read_asked(struct reader *r, struct ft_asked *to, struct ft_error *e
 		return reader_fail(r, "run",
 				   "should be a map, as {tokens: 15T, days: 60}");
 	to->mark = run->mark;
-	to->tokens = read_quantity(&in, "tokens", DIM_COUNT, 0);
-	to->days = read_quantity(&in, "days", DIM_NONE, 0);
-	to->budget_usd = read_quantity(&in, "budget", DIM_USD, 0);
-	to->megawatts = read_quantity(&in, "megawatts", DIM_NONE, 0);
-	to->flop = read_quantity(&in, "flop", DIM_COUNT, 0);
-	for (size_t i = 0; i < sizeof(keys) / sizeof(*keys); i++) {
-		double *at[] = { &to->tokens, &to->days, &to->budget_usd,
-				 &to->megawatts, &to->flop };
-
-		if (!in.failed && read_has(&in, keys[i]) && !(*at[i] > 0))
-			reader_fail(&in, keys[i], "should be above 0");
+	for (size_t i = 0; i < sizeof(asked) / sizeof(*asked); i++) {
+		*asked[i].to = read_quantity(&in, asked[i].key, asked[i].dim, 0);
+		if (!in.failed && read_has(&in, asked[i].key) && !(*asked[i].to > 0))
+			reader_fail(&in, asked[i].key, "should be above 0");
 	}
 	return reader_close(&in);
 }

@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/plain.h"
 #include "study/crew.h"
 #include "study/shelf.h"
@@ -346,7 +347,7 @@ static struct ft_search_state state_of(const struct search_job *j)
 		.total = j->phase == SIMULATING ? j->n_order : j->space.n,
 		.considered = j->space.n,
 		.simulated = j->n_simulated,
-		.spent_s = crew_now_s() - j->begun_s,
+		.spent_s = clock_now_s() - j->begun_s,
 		.any = best != NULL,
 		.best_step_s = best ? best->step_s : 0,
 		.best_usd_per_million_tokens =
@@ -409,10 +410,10 @@ bool search_run(struct search_job *j)
 	h.worker = allocated(calloc((size_t)h.crew.threads + 1, sizeof(*h.worker)));
 	for (int i = 0; i <= h.crew.threads; i++)
 		h.worker[i].job = j;
-	j->begun_s = crew_now_s();
+	j->begun_s = clock_now_s();
 	search_rounds(j, run_phase, &h);
 	search_find_front(j, search_worst_kept(j));
-	j->wall_s = crew_now_s() - j->begun_s;
+	j->wall_s = clock_now_s() - j->begun_s;
 	crew_close(&h.crew);
 	for (int i = 0; i <= h.crew.threads; i++)
 		if (h.worker[i].shelf)

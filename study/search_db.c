@@ -1,6 +1,7 @@
 /* study/search_db.c - simulated plans kept in a sweep's table, and known from it */
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/digest.h"
 #include "base/node.h"
 #include "study/crew.h"
@@ -90,7 +91,7 @@ void search_store(struct search_job *j, const struct ft_scenario *s,
 void search_commit(struct search_job *j, bool now)
 {
 	struct ft_error why;
-	double at = crew_now_s();
+	double at = clock_now_s();
 
 	if (!j->db)
 		return;

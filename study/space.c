@@ -132,10 +132,10 @@ static bool known_keys(const char *const *free_key, size_t n, struct ft_error *e
 		if (!known)
 			return ft_fail(
 				err, NULL,
-				"--free %.60s is not searched; parallel.tp, pp, cp, ep, etp "
+				"--free %.60s: that key cannot be searched; these can: parallel.tp, pp, cp, ep, etp "
 				"and vpp, micro_batch_size, schedule, sharding, zero_group, "
 				"shard, recompute, recompute_modules, recompute_layers, "
-				"offload_layers, overlap.tp, dp, pp and ep are",
+				"offload_layers, overlap.tp, dp, pp and ep",
 				free_key[i]);
 	}
 	return true;
@@ -324,8 +324,8 @@ static bool too_many(const struct space *sp, struct ft_error *err)
 	return ft_fail(
 		err, &sp->scenario->given->mark,
 		"%.0e combinations are too many to search, of which more than %zu "
-		"are legal; state some of the keys, or free fewer: the most values "
-		"have %s",
+		"are legal; state some of the keys, or free fewer; those with the "
+		"most values are %s",
 		sp->combinations, sp->n ? sp->n - 1 : 0, most);
 }
 

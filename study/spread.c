@@ -9,8 +9,8 @@ bool spread_over(const struct ft_cluster *cluster, int64_t nodes,
 
 	if (size % nodes)
 		return ft_fail(err, NULL,
-			       "%lld GPUs are not as many on each of %lld nodes", size,
-			       (long long)nodes);
+			       "%lld GPUs cannot be spread evenly over %lld nodes",
+			       size, (long long)nodes);
 	if (each > node)
 		return ft_fail(err, NULL, "%lld node%s of %lld GPUs cannot hold %lld",
 			       (long long)nodes, nodes > 1 ? "s" : "", node, size);

@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/clock.h"
 #include "base/digest.h"
 #include "base/file.h"
 #include "base/limits.h"
@@ -117,8 +118,7 @@ static bool load(const struct job *j, struct ft_shelf *shelf, const char **sets,
 	digest_hex(&seen.digest, a->row.key);
 	if (a->scenario && scenario_leaves_plan(a->scenario)) {
 		ft_fail(&a->why, NULL,
-			"run without training.parallel asks for the best plan, which a "
-			"sweep does not search: say training.parallel, or use plan");
+			"run without training.parallel asks for the best plan, which a sweep does not search: set training.parallel, or use plan");
 		ft_scenario_free((struct ft_scenario *)a->scenario);
 		a->scenario = NULL;
 	}
@@ -384,9 +384,9 @@ static void watch(void *context, bool stop, bool over)
 	pthread_mutex_lock(&j->lock);
 	j->stop |= stop;
 	ranks_tend(j->sweep->ranks, &j->desk);
-	if (over || crew_now_s() - j->committed_s >= COMMIT_S) {
+	if (over || clock_now_s() - j->committed_s >= COMMIT_S) {
 		commit(j);
-		j->committed_s = crew_now_s();
+		j->committed_s = clock_now_s();
 	}
 	if (over) { /* when it was stopped, others have parts of batches */
 		ranks_finish(j->sweep->ranks, &j->desk);
@@ -405,7 +405,7 @@ static void run_all(struct job *j)
 	struct crew crew = crew_open(j->sweep->threads, j->sweep->stop_on_signals);
 
 	crew.brisk = ranks_shared(j->sweep->ranks);
-	j->committed_s = crew_now_s();
+	j->committed_s = clock_now_s();
 	if (ranks_member(j->sweep->ranks))
 		crew_run(&crew, work_for_rank_0, watch_for_rank_0, j);
 	else

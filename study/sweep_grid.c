@@ -12,10 +12,10 @@ static bool check_values(const struct grid_axis *a, struct ft_error *err)
 {
 	for (size_t i = 0; i < a->n; i++) {
 		if (!a->value[i][0])
-			return ft_fail(err, NULL,
-				       "--vary %s has an empty value; null is the "
-				       "default",
-				       a->key);
+			return ft_fail(
+				err, NULL,
+				"--vary %s has an empty value; write null for the default",
+				a->key);
 		for (size_t k = 0; k < i; k++)
 			if (!strcmp(a->value[i], a->value[k]))
 				return ft_fail(err, NULL, "%s=%.60s is given twice",
@@ -55,8 +55,7 @@ static bool is_told(const struct grid *g, struct ft_error *err)
 		if (!strcmp(g->key[i], "run") || text_begins_with(g->key[i], "run."))
 			return ft_fail(
 				err, NULL,
-				"%s changes nothing that a sweep tells; simulate "
-				"and compare answer it",
+				"%s changes no column of a sweep; use simulate or compare",
 				g->key[i]);
 	return true;
 }

@@ -213,8 +213,7 @@ static bool scale_dp(struct whatif *w, const struct groups *g, struct ft_error *
 	if (!a->dp_recorded)
 		return ft_fail(
 			err, &(struct ft_mark){ .file = file },
-			g->n ? "cannot be scaled by dp: which of its groups is "
-			       "data-parallel, neither descriptions nor use tell" :
+			g->n ? "cannot be scaled by dp: neither descriptions nor use tell which of its groups is data-parallel" :
 			       "cannot be scaled by dp: it has no collective of "
 			       "data-parallel ranks");
 	name_groups(w, g, false);
@@ -231,8 +230,7 @@ static bool scale_dp(struct whatif *w, const struct groups *g, struct ft_error *
 		else if (g->of[i].edp && g->of[i].size * a->dp % a->dp_recorded)
 			return ft_fail(
 				err, &(struct ft_mark){ .file = file },
-				"has %lld replicas of its experts: dp=%lld for %lld "
-				"makes no whole number of them",
+				"has %lld replicas of its experts: dp=%lld instead of %lld makes no whole number of them",
 				(long long)g->of[i].size, (long long)a->dp,
 				(long long)a->dp_recorded);
 	return a->ranks * a->dp_recorded == a->ranks_recorded * a->dp ||

@@ -252,11 +252,10 @@ bool machines_load(struct whatif *w, struct ft_error *err)
 	a->gpus = w->to.scenario->cluster->gpus;
 	if (w->to.scenario->cluster->ranks / w->to.gpu->ranks_per_gpu !=
 	    (a->ranks + w->to.gpu->ranks_per_gpu - 1) / w->to.gpu->ranks_per_gpu)
-		return ft_fail(err, &w->to.scenario->cluster->gpus_mark,
-			       "the step has %lld ranks, the cluster %lld: leave out "
-			       "cluster.gpus, or say --scale dp=N",
-			       (long long)a->ranks,
-			       (long long)w->to.scenario->cluster->ranks);
+		return ft_fail(
+			err, &w->to.scenario->cluster->gpus_mark,
+			"the step has %lld ranks, the cluster %lld: leave out cluster.gpus, or give --scale dp=N",
+			(long long)a->ranks, (long long)w->to.scenario->cluster->ranks);
 	w->other_gpu = !same_gpu(w);
 	if (w->other_gpu)
 		w->retiming = ft_retiming_new(w->from.gpu, w->to.gpu);

@@ -105,7 +105,7 @@ def plans():
     *_, last = events(ask("POST", "/api/plan", json.dumps(free))[2])
     assert json.loads(last[1])["best"][0]["training"]["parallel"]["tp"] != 8, last
     for body, words in (({}, "lacks the key 'scenario'"), ({"scenario": "x: 1"}, "lacks the key"), ({"scenario": SMALL, "free": "tp"}, "list of keys"),
-                        ({"scenario": SMALL, "free": ["color"]}, "is not searched"), ({"scenario": SMALL, "top": 1000}, "top"),
+                        ({"scenario": SMALL, "free": ["color"]}, "that key cannot be searched"), ({"scenario": SMALL, "top": 1000}, "top"),
                         ({"scenario": SMALL.replace("gpus: 8", "gpus: 7")}, "no parallel plan"), ([1], "should be {")):
         status, head, got = ask("POST", "/api/plan", json.dumps(body))
         assert status == 422 and head["Content-Type"] == "application/json" and words in json.loads(got)["error"]["text"], (body, status, got)

@@ -130,6 +130,8 @@ static void check_derived(const json_t *j, const struct ft_scenario *s)
 	double trained = s->plan->lora.rank ?
 				 ft_model_lora_parameters(m, &s->plan->lora) :
 				 ft_model_parameters(m);
+	int64_t each = m->vocab_multiple * s->plan->tp;
+	int64_t words = each ? (m->vocab_size + each - 1) / each * each : m->vocab_size;
 
 	has(of, "dp", (double)s->plan->dp);
 	has(of, "micro_batches", (double)s->plan->micro_batches);
@@ -142,7 +144,10 @@ static void check_derived(const json_t *j, const struct ft_scenario *s)
 		has(of, "positions_stretched_from", (double)m->stretched_from);
 	assert_int_equal(json_array_size(at(of, "model_keys_passed_over")),
 			 m->n_passed_over);
-	assert_int_equal(json_object_size(of), 8 + (m->stretched_from > 0));
+	if (words > m->vocab_size)
+		has(of, "padded_vocab_size", (double)words);
+	assert_int_equal(json_object_size(of),
+			 8 + (m->stretched_from > 0) + (words > m->vocab_size));
 }
 
 static void comes_from(const json_t *j, const char *path, const struct ft_provenance *p)

@@ -14,6 +14,9 @@ ok "the fake machine is probed" probe --backend fake
 ok "a second run finds all cells done" sh -c "$f calibrate probe --store $tmp/s.db --backend fake --probe $p 2>&1 | grep -q ' 0 measured'"
 ok "runs lists it" sh -c "$f calibrate runs --store $tmp/s.db --json | grep -q 'Fake GPU'"
 mkdir "$tmp/fit"
+mkdir "$tmp/left" "$tmp/by-path"
+ok "a base may be a path" env TMPDIR="$tmp/left" "$f" calibrate fit --store "$tmp/s.db" --name fake --base hw/gpus/h100-sxm.yaml --out "$tmp/by-path" --json
+ok "and no temporary folder is left" sh -c "test -z \"\$(ls $tmp/left)\""
 ok "a profile is fitted" sh -c "$f calibrate fit --store $tmp/s.db --name fake --base h100-sxm --out $tmp/fit --json >$tmp/fit.json"
 ok "its title is the device's" grep -q '^title: "Fake GPU"$' "$tmp/fit/fake.yaml"
 ok "it says of itself what the fit says, whose parts make up the whole" python3 -c 'import json, re, sys

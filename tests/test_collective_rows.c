@@ -216,7 +216,7 @@ static void a_row_that_is_no_collective_is_refused(void **state)
 		{ "all_reduce,h200,16,,nvlink,4096,9",
 		  "nvlink joins 8 ranks of h200 inside a node, not 16" },
 		{ "all_reduce,h200,16,3,ib-ndr-rail,4096,9",
-		  "are not as many on each" },
+		  "cannot be spread evenly over" },
 		{ "all_reduce,h201,16,3,ib-ndr-rail,4096,9", "h201" },
 	};
 	char path[64];

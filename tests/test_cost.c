@@ -417,7 +417,7 @@ static void terms_are_read_and_checked(void **state)
 		const char *text;
 	} wrong[] = {
 		{ "{horizon: 4}", 11, "4 y" },
-		{ "{pue: 0.9}", 7, "at least 1" },
+		{ "{pue: 0.9}", 7, "not between 1 and 10" },
 		{ "{utilization_frac: 1.5}", 20, "at most 1" },
 		{ "{goodput: 0}", 11, "above 0" },
 		{ "{horizont: 4 y}", 2, "did you mean 'horizon'" },

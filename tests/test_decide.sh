@@ -183,9 +183,9 @@ goodput() { $f simulate $a --set "cost.goodput=$1" --json | jq .cost.goodput; }
 ok "ways to recover, best last" sh -c "$f simulate $a --set 'cost.goodput={recovery: cold}' --json | jq .cost.goodput >$tmp/g; $f simulate $a --set 'cost.goodput={recovery: hot, spares: false}' --json | jq .cost.goodput >>$tmp/g; $f simulate $a --set 'cost.goodput={recovery: hot}' --json | jq .cost.goodput >>$tmp/g; $f simulate $a --set 'cost.goodput={recovery: fault_tolerant, spares: true}' --json | jq .cost.goodput >>$tmp/g; sort -g $tmp/g | cmp - $tmp/g"
 ok "checkpoints by bytes and bandwidth" sh -c "$f simulate $a --set 'cost.goodput={storage_bandwidth: 500 GB/s}' --json | jq -e '.cost.goodput > 0.98'"
 ok "a checkpoint and its bandwidth" refused "follows from storage_bandwidth" $f simulate $a --set 'cost.goodput={storage_bandwidth: 500 GB/s, checkpoint: 3 s}'
-ok "a failover without fault tolerance" refused "failover: has an effect under 'recovery: fault_tolerant' only" $f simulate $a --set 'cost.goodput={failover: 3 s}'
-ok "a repair that nothing waits for" refused "repair: has an effect under 'recovery: cold' and 'spares: false' only" $f simulate $a --set 'cost.goodput={repair: 48 h}'
-ok "a flap of no link" refused "flap: has an effect with flaps_per_1000_node_days only" $f simulate $a --set 'cost.goodput={flap: 3 s}'
+ok "a failover without fault tolerance" refused "failover: has an effect only under 'recovery: fault_tolerant'" $f simulate $a --set 'cost.goodput={failover: 3 s}'
+ok "a repair that nothing waits for" refused "repair: has an effect only under 'recovery: cold' and 'spares: false'" $f simulate $a --set 'cost.goodput={repair: 48 h}'
+ok "a flap of no link" refused "flap: has an effect only with flaps_per_1000_node_days" $f simulate $a --set 'cost.goodput={flap: 3 s}'
 ok "checkpoints nobody goes back to" refused "has no effect under 'recovery: fault_tolerant'" $f simulate $a --set 'cost.goodput={recovery: fault_tolerant, checkpoint: 3 s}'
 ok "where nothing fails nothing is lost" sh -c "$f simulate $a --set 'cost.goodput={failures_per_1000_node_days: 0, spares: false}' --json | jq -e '.cost.goodput == 1 and .cost.repair_frac == 0'"
 ok "a way to recover that is none" refused "recovery" $f simulate $a --set 'cost.goodput={recovery: warm}'

@@ -132,6 +132,10 @@ printf 'model: gpt-1.5b\ncluster: {gpu: h100-sxm, gpus: 8}\ntraining: {sequence_
 ok "learned positions that are too few are stretched" says "the model's 1024 learned positions are taken to be 1025, as the sequence has so many tokens" \
 	"$tmp/gpt.yaml" --set training.sequence_length=1025
 ok "in JSON, too" sh -c "$f simulate $tmp/gpt.yaml --set training.sequence_length=1025 --json | jq -e '.derived.positions_stretched_from == 1024'"
+printf 'model: granite3-8b\ncluster: {gpu: h100-sxm, gpus: 8}\nstack: megatron-core\ntraining: {sequence_length: 1024, global_batch_size: 8, parallel: {tp: 2}}\n' >"$tmp/words.yaml"
+ok "a stack that pads the vocabulary is told" says "the vocabulary of 49155 words is padded to 49408, a multiple of 128 x tp" "$tmp/words.yaml"
+ok "in JSON, too" sh -c "$f simulate $tmp/words.yaml --json | jq -e '.derived.padded_vocab_size == 49408'"
+ok "one that does not is not" quiet ".*is padded to.*" "$tmp/words.yaml" --set stack=torch-2.11-eager
 ok "as many as there are are not" quiet ".*positions are taken.*" "$tmp/gpt.yaml"
 
 # Sources that were left out: the range has about the right size.

@@ -30,6 +30,10 @@ static struct ft_model *must(const char *json)
 	"'moe_intermediate_size': 512, 'shared_expert_intermediate_size': 512, " \
 	"'decoder_sparse_step': 1, 'mlp_only_layers': [], 'vocab_size': 151936"
 
+#define TEN \
+	"'mamba', 'mamba', 'mamba', 'mamba', 'mamba', 'attention', 'mamba', 'mamba', " \
+	"'mamba', 'mamba'"
+
 /* Parameters as the checkpoints on huggingface.co hold them, to the last one. The
  * quotes of JSON are written ' here. */
 static const struct {
@@ -248,8 +252,8 @@ static const struct {
 	  8888227328. },
 	/* ibm-granite/granite-4.0-h-small */
 	{ "{'model_type': 'granitemoehybrid', 'hidden_size': 4096,"
-	  "'num_hidden_layers': 40, 'layer_types': ['mamba', 'mamba', 'mamba',"
-	  "'mamba', 'mamba', 'attention', 'mamba', 'mamba', 'mamba', 'mamba'],"
+	  "'num_hidden_layers': 40, 'layer_types': [" TEN ", " TEN ", " TEN ", " TEN
+	  "],"
 	  "'num_attention_heads': 32, 'num_key_value_heads': 8,"
 	  "'intermediate_size': 768, 'shared_intermediate_size': 1536,"
 	  "'num_local_experts': 72, 'num_experts_per_tok': 10,"

@@ -249,7 +249,7 @@ static void bad_graph_text_has_line_and_column(void **state)
 		  "not between" },
 		{ "graph 1\nsegment 0 a\nclass c ranks=8\ncall 0 x1\n", 5, "tokens" },
 		{ "graph 1\ntokens 1\nsegment 0 a\nclass c ranks=7\ncall 0 x1\n", 4,
-		  "7 ranks together, the cluster 8" },
+		  "the classes together have 7 ranks, but the cluster has 8" },
 	};
 	char name[64];
 	const char *path = own_path(name, "bad.graph");

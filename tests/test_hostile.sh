@@ -99,8 +99,8 @@ ok "a family that is none" fails 64 "takes gemm" $f calibrate fit --store "$tmp/
 ok "runs that are no numbers" fails 64 "not a whole number" $f calibrate diff --store "$tmp/s.db" a b
 printf '# nThread 1\n# Rank 0 x\n#  Rank  1\n#  Rank  2\n# all_reduce_perf\n 8 2 float sum -1 inf 0.1 0.1 0 1 1 1 0\n' >"$tmp/log"
 ok "a time of inf is no time" fails 1 "log:6:1: error: a size or a time is not a number" $f calibrate import --store "$tmp/n.db" --format nccl-tests "$tmp/log"
-ok "layers run again only under full recomputation" fails 1 "recompute_layers has an effect under 'recompute: full' only" $f simulate $a --set training.recompute_layers=4
-ok "modules run again only under selective" fails 1 "recompute_modules has an effect under 'recompute: selective' only" $f simulate $a --set training.recompute_modules=mlp
+ok "layers run again only under full recomputation" fails 1 "recompute_layers has an effect only under 'recompute: full'" $f simulate $a --set training.recompute_layers=4
+ok "modules run again only under selective" fails 1 "recompute_modules has an effect only under 'recompute: selective'" $f simulate $a --set training.recompute_modules=mlp
 ok "no more layers run again than there are" fails 1 "more than the model's 80 layers" $f simulate $a --set training.recompute=full --set training.recompute_layers=90
 printf 'op,gpu,gpus,bytes,dtype,measured.busbw_gb_per_s\nall_reduce,x,8.9e57,8,bf16,9\n' >"$tmp/g.csv"
 ok "no node has that many GPUs" fails 1 "g.csv:2:14: error: 'gpus' is not between 2 and" $f calibrate import --store "$tmp/n.db" --format csv "$tmp/g.csv"

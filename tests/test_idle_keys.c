@@ -73,6 +73,37 @@ static void taken(struct ft_shelf *shelf, struct said x, bool lenient)
 	arena_release(&mem);
 }
 
+/* The experts of Llama 4's class compute all tokens, so that none is padded or left out. */
+static void a_capacity_means_nothing_where_experts_compute_all(void **state)
+{
+	static const char *const text =
+		"model: {name: llama4-scout, num_hidden_layers: 2}\n"
+		"cluster: {gpu: h100-sxm, gpus: 8}\nstack: %s\n"
+		"training:\n  sequence_length: 4096\n  global_batch_size: 8\n"
+		"  sharding: fsdp\n  moe_capacity_factor: 2\n";
+	struct ft_shelf *shelf = ft_shelf_new();
+	static const char *const stack[] = { "transformers-5-eager", "megatron-core" };
+	struct arena mem = { 0 };
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		const char *said = arena_printf(&mem, text, stack[i]);
+		struct ft_error err = { .text = "" };
+		struct node *n = node_read_text(&mem, "s", said, strlen(said), &err);
+		struct ft_scenario *s = ft_scenario_from(shelf, n, "s", true, &err);
+
+		assert_int_equal(s != NULL, i == 1);
+		if (!s)
+			assert_string_equal(
+				err.text,
+				"moe_capacity_factor has an effect only where each "
+				"token goes to some of the experts");
+		ft_scenario_free(s);
+	}
+	arena_release(&mem);
+	ft_shelf_free(shelf);
+}
+
 static void what_would_do_nothing_is_refused(void **state)
 {
 	struct ft_shelf *shelf = ft_shelf_new();
@@ -164,6 +195,7 @@ static void a_format_that_the_gpu_has_not_is_refused(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_capacity_means_nothing_where_experts_compute_all),
 		cmocka_unit_test(what_would_do_nothing_is_refused),
 		cmocka_unit_test(a_format_that_the_gpu_has_not_is_refused),
 		cmocka_unit_test(an_answer_says_that_it_does_nothing),

@@ -343,7 +343,7 @@ static void mistakes_are_told_with_their_place(void **state)
 		{ "llama3-8b", "{rank: 4, targets: attn}", "attn is no target" },
 		{ "llama3-8b", "{rank: 4, targets: [q_proj, head]}",
 		  "head is no target" },
-		{ "llama3-8b", "{rank: 4, targets: []}", "should name one" },
+		{ "llama3-8b", "{rank: 4, targets: []}", "should name at least one" },
 		{ "llama3-8b", "{rank: 4, targets: {a: 1}}", "a value of this kind" },
 		{ "llama3-8b", "{rank: 4, targets: [linear_qkv, q_proj]}", "twice" },
 		{ "llama3-8b", "{rank: 4, alpha: 32}", "alpha" },

@@ -53,7 +53,7 @@ static const struct {
 	{ "max_position_embeddings", "opt-6.7b", "4096" },
 	{ "max_window_layers", "mistral-7b", "4" },
 	{ "mlp_bias", "llama3-8b", "true" },
-	{ "mlp_layer_types", "qwen3-30b-a3b", "[dense, sparse]" },
+	{ "mlp_layer_types", "qwen3-30b-a3b", "[dense]" },
 	{ "mlp_only_layers", "qwen3-30b-a3b", "[0, 1]" },
 	{ "moe_intermediate_size", "qwen3-30b-a3b", "1024" },
 	{ "moe_layer_freq", "deepseek-v3", "2" },

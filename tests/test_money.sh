@@ -142,6 +142,9 @@ for r in '[0.5,0.6]' '[[1]]' '[1.1]' '[-0.1]'; do
 	ok "residuals by year: $r" refused "shares from 0 to 1 that do not grow" $f simulate $a --set "cost.residual_by_year=$r"
 done
 ok "servers sold for what they cost" refused "residual_frac: should be below 1" $f simulate $a --set cost.residual_frac=1
+ok "a horizon of days" refused "horizon: should be between 4 d and 100 y" $f simulate $a --set cost.horizon=3.9d
+ok "of four of them" sh -c "$f simulate $a --set cost.horizon=4d >/dev/null"
+ok "a PUE of another kind of number" refused "pue: 12 is not between 1 and 10" $f simulate $a --set cost.pue=12
 ok "a horizon of ages" refused "horizon: should be between" $f simulate $a --set cost.horizon=1e9y
 ok "the smallest interest" same
 cat >"$tmp/guessed.yaml" <<END

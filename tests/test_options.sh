@@ -139,10 +139,10 @@ ok "so is --port x" once "--port: a whole" $f serve --port x
 ok "--timeline-rank 7" $limit $f simulate $a --timeline-format kineto --timeline "$tmp/t.json" --timeline-rank=7
 ok "a timeline is JSON or SVG" wrong "name it FILE.json or FILE.svg, not '.*.png'" $f simulate $a --timeline "$tmp/t.png"
 for o in --timeline-rank=0 --timeline-rank=1 --timeline-format=chrome --timeline-format=kineto --timeline-format=svg --timeline-format=memory; do
-	ok "$o of no timeline" refused "are of --timeline, which is not given" $f simulate $a $o
+	ok "$o of no timeline" refused "need --timeline FILE" $f simulate $a $o
 done
 for form in chrome svg memory; do
-	ok "the first rank of a timeline's form $form" refused "add --timeline-format kineto" $f simulate $a --timeline "$tmp/t.out" --timeline-format $form --timeline-rank=0
+	ok "the first rank of a timeline's form $form" refused "needs --timeline-format kineto" $f simulate $a --timeline "$tmp/t.out" --timeline-format $form --timeline-rank=0
 done
 ok "nor in a format of its own" wrong "chrome, kineto, svg or memory, not 'gif'" $f simulate $a --timeline "$tmp/t.json" --timeline-format gif
 ok "explain takes one key" wrong "one KEY at a time" $f explain title name

@@ -121,7 +121,7 @@ static bool is_part(const struct ft_share *x, const struct ft_work *w)
 	size_t n = strlen(w->name);
 	char layout[40] = "";
 
-	if (w->kind == FT_GEMM)
+	if (w->kind == FT_GEMM && strcmp(w->name, "newton_schulz") != 0)
 		snprintf(layout, sizeof(layout), " (%s)",
 			 ft_layout_name(w->gemm.layout));
 	return x->kind == kind && !strncmp(x->name, w->name, n) &&

@@ -252,7 +252,7 @@ static void unfused_attention_has_no_context_group(void **state)
 {
 	const struct ft_plan_context context = { .ranks = 8,
 						 .ranks_per_node = 8,
-						 .unfused = true };
+						 .unfused = "it is unfused" };
 	const char *yaml[] = { "{sequence_length: 2048, global_batch_size: 8, "
 			       "parallel: {cp: 2}}",
 			       "{sequence_length: 2048, global_batch_size: 8}" };
@@ -359,7 +359,7 @@ static void impossible_plans_point_at_the_key_to_change(void **state)
 		{ "llama3-8b", "global_batch_size: 4", 1, 1,
 		  "lacks the key 'sequence_length'" },
 		{ "llama3-8b", SIZES "parallel: {pp: 2, stage_layers: [1, 2]}", 3, 33,
-		  "adds up to 3, the model has 32" },
+		  "adds up to 3, but the model has 32" },
 		{ "llama3-8b", SIZES "parallel: {pp: 2, stage_layers: [32, '']}", 3, 38,
 		  "should be whole numbers of layers" },
 		{ "llama3-8b", SIZES "parallel: {pp: 2, stage_layers: [32]}", 3, 33,

@@ -107,12 +107,12 @@ ok "held keys are held" prints "^1 *2 " $f plan "$tmp/a.yaml" --set training.par
 ok "a batch that nothing divides" fails 1 "no parallel plan of .* is legal" $f plan "$tmp/seven.yaml" --set training.micro_batch_size=2
 ok "sizes that contradict each other" fails 1 "no parallel plan of .* is legal" $f plan "$tmp/a.yaml" --set training.parallel.tp=8 --set training.parallel.pp=8
 ok "a held key that is no size" fails 1 "should be a whole number" $f plan "$tmp/a.yaml" --set training.parallel.tp=many
-ok "a key that is not searched" fails 1 "is not searched" $f plan "$tmp/a.yaml" --free training.precision
+ok "a key that is not searched" fails 1 "that key cannot be searched" $f plan "$tmp/a.yaml" --free training.precision
 ok "an odd list of sizes" fails 1 "write 1 to 32 sizes" $f plan "$tmp/a.yaml" --set 'cluster.gpus=[]'
 ok "--top" fails 64 "takes 1 to 100" $f plan "$tmp/a.yaml" --top 0
 ok "--rank-by" fails 64 "takes tokens, usd or days" $f plan "$tmp/a.yaml" --rank-by luck
 ok "--emit" fails 64 "takes megatron" $f plan "$tmp/a.yaml" --emit cobol
-ok "a key that counts in no plan" fails 1 "expert_precision has an effect with an 8-bit" $f plan "$tmp/a.yaml" --set training.expert_precision=bf16
+ok "a key that counts in no plan" fails 1 "expert_precision has an effect only with an 8-bit" $f plan "$tmp/a.yaml" --set training.expert_precision=bf16
 idle() { # KEY: in the best plan's training it does not stand as `false`, which would be refused there
 	$f plan "$tmp/a.yaml" --set training.sharding=zero1 --set "training.$1=false" --top 1 --json >"$tmp/idle.json" && python3 -c '
 import json, sys
@@ -208,5 +208,5 @@ model: {name: deepseek-v3, num_hidden_layers: 60, first_k_dense_replace: 0, num_
 cluster: {gpu: gb300, gpus: 1152}
 training: {sequence_length: 4096, global_batch_size: 4608}
 END
-sanitized || ok "a search that is too wide says which keys are worth stating" fails 1 "the most values have training.parallel.vpp ([0-9]*), training.parallel.tp ([0-9]*)" $f plan "$tmp/wide.yaml"
+sanitized || ok "a search that is too wide says which keys are worth stating" fails 1 "those with the most values are training.parallel.vpp ([0-9]*), training.parallel.tp ([0-9]*)" $f plan "$tmp/wide.yaml"
 finish

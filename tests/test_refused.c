@@ -279,7 +279,7 @@ static void a_cluster_is_held_to_its_bounds(void **state)
 		{ "gpus: 16, imperfections: {slow_nic_rate_frac: 0}",
 		  "should be above 0" },
 		{ "gpus: 16, imperfections: {slow_nic_rate_frac: 0.2}",
-		  "has an effect with slow_nics_frac only" },
+		  "has an effect only with slow_nics_frac" },
 		{ "gpus: 16, imperfections: {failed_uplinks_frac: 1}",
 		  "should be below 1" },
 		{ "gpus: 1024, imperfections: {failed_spines: 99}",

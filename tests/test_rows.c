@@ -124,7 +124,7 @@ static void a_bad_collective_row_says_why(void **state)
 		{ "all_reduce,h100-sxm,16,1,ib-ndr-rail,1024,9,",
 		  "1 node of 8 GPUs cannot hold 16" },
 		{ "all_reduce,h100-sxm,2,4,ib-ndr-rail,1024,9,",
-		  "2 GPUs are not as many on each of 4 nodes" },
+		  "2 GPUs cannot be spread evenly over 4 nodes" },
 		{ "all_reduce,h100-sxm,6,2,ib-ndr-rail,1024,9,",
 		  "3 of the 8 GPUs of each node are not simulated" },
 		{ "all_reduce,h100-sxm,8,2e15,nvlink,1024,9,", "out of range" },

@@ -41,11 +41,11 @@ static void a_group_is_on_as_many_nodes_as_asked(void **state)
 						nodes);
 					taken++;
 				} else {
-					assert_non_null(
-						strstr(err.text,
-						       !whole ? "are not as many on" :
-						       !holds ? "cannot hold" :
-								"are not simulated"));
+					assert_non_null(strstr(
+						err.text,
+						!whole ? "cannot be spread evenly" :
+						!holds ? "cannot hold" :
+							 "are not simulated"));
 				}
 			}
 	assert_true(taken > 50);

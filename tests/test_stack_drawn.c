@@ -451,7 +451,7 @@ static void scores_go_to_memory_for_four_reasons(void **state)
 		s.layout.plain_sinks = plain_sinks;
 		s.layout.plain_caps = plain_caps;
 		s.layout.model_classes = classes;
-		assert_int_equal(ft_stack_unfused(&s, sinks, plain, capped),
+		assert_int_equal(ft_stack_unfused(&s, sinks, plain, capped) != NULL,
 				 unfused || (plain_sinks && sinks) ||
 					 (plain_caps && capped) || (classes && plain));
 	}

@@ -64,7 +64,12 @@ static void nor_are_they_dealt_over_a_sequence(void **state)
 	(void)state;
 	assert_null(scenario(
 		shelf, RUN("gemma2-9b", "megatron-core", "parallel: {cp: 2}"), &err));
-	assert_non_null(strstr(err.text, "attention is unfused"));
+	assert_string_equal(
+		err.text,
+		"cp 2: the stack does not fuse attention whose scores are capped "
+		"(attn_logit_softcapping), and keeps whole rows of scores, which no "
+		"context group shares; leave cp out, or take a stack whose attention "
+		"is fused here");
 	s = scenario(shelf,
 		     RUN("{name: gemma2-9b, attn_logit_softcapping: null}",
 			 "megatron-core", "parallel: {cp: 2}"),

@@ -75,8 +75,8 @@ static void which_layers_are_state_spaces_is_said_in_three_ways(void **state)
 {
 	struct ft_model *numbers =
 		model_of(LISTED("4", ", attn_layer_indices: [1, 3]"));
-	struct ft_model *words =
-		model_of(LISTED("4", ", layer_types: [mamba, attention]"));
+	struct ft_model *words = model_of(
+		LISTED("4", ", layer_types: [mamba, attention, mamba, attention]"));
 	struct ft_model *pattern = model_of(HYBRID("8", "M-*-M-*-"));
 	struct ft_model *bare = model_of(LISTED("4", ""));
 

@@ -160,11 +160,11 @@ again() {
 }
 again=examples/01-first-answer/h100.yaml
 ok "a row that is there gets the columns of new keys, in a merged table too" again
-ok "what is asked of a run is no key of a sweep" fails 1 "run.tokens changes nothing that a sweep tells" $f sweep $again --vary run.tokens=1T,2T --db "$tmp/q.db"
+ok "what is asked of a run is no key of a sweep" fails 1 "run.tokens changes no column of a sweep" $f sweep $again --vary run.tokens=1T,2T --db "$tmp/q.db"
 ok "nor is a value twice" fails 1 "cluster.gpus=256 is given twice" $f sweep $again --vary cluster.gpus=256,512,256 --db "$tmp/q.db"
 ok "with a blank before it, neither" fails 1 "cluster.gpus=256 is given twice" $f sweep $again --vary "cluster.gpus=256, 256" --db "$tmp/q.db"
 for v in 256, ,256 "256, ,512"; do
-	ok "nor is an empty value one: '$v'" fails 1 "cluster.gpus has an empty value; null is the default" $f sweep $again --vary "cluster.gpus=$v" --db "$tmp/q.db"
+	ok "nor is an empty value one: '$v'" fails 1 "cluster.gpus has an empty value; write null for the default" $f sweep $again --vary "cluster.gpus=$v" --db "$tmp/q.db"
 done
 ok "nor is a key varied twice" fails 1 "training.parallel.tp replaces what --vary training.parallel.tp says" $f sweep $again --vary training.parallel.tp=1,2 --vary training.parallel.tp=2,4 --db "$tmp/q.db"
 ok "nor a map behind what is in it" fails 1 "training.parallel replaces what --vary training.parallel.tp says" $f sweep $again --vary training.parallel.tp=4,8 --vary "training.parallel={pp: 1},{pp: 2}" --db "$tmp/q.db"

@@ -310,7 +310,7 @@ assert before["breakdown_s"]["bubble"] > 3 * first["breakdown_s"]["bubble"]  # i
 }
 ok "a rank with a slow GPU is drawn slow" slowed
 ok "a recorded rank that the scenario's pipeline has not is refused" fails 1 "is rank 5, and the scenario's pipeline has ranks 0 to 1" $f trace compare "$tmp/k.json" "$tmp/real.yaml"
-ok "a form, or a rank, of no timeline is refused" fails 1 "of --timeline, which is not given" $f simulate "$tmp/real.yaml" --timeline-format kineto
+ok "a form, or a rank, of no timeline is refused" fails 1 "need --timeline FILE" $f simulate "$tmp/real.yaml" --timeline-format kineto
 ok "a rank that is none is refused" fails 1 "ranks are 0 to 1" $f simulate "$tmp/real.yaml" --timeline "$tmp/n.json" --timeline-format kineto --timeline-rank 2
-ok "and a rank of another form" fails 1 "add --timeline-format kineto" $f simulate "$tmp/real.yaml" --timeline "$tmp/n.json" --timeline-rank 1
+ok "and a rank of another form" fails 1 "needs --timeline-format kineto" $f simulate "$tmp/real.yaml" --timeline "$tmp/n.json" --timeline-rank 1
 finish

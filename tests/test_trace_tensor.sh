@@ -85,7 +85,7 @@ assert max(was) < 0.8 * min(want) and all(abs(a / b - 1) < 0.05 for a, b in zip(
 P
 }
 ok "replicas of experts are as many as the others" experts
-ok "and a whole number" fails 1 "has 2 replicas of its experts: dp=4 for 16" $f trace replay "$tmp/moe.json" --scale dp=4
+ok "and a whole number" fails 1 "has 2 replicas of its experts: dp=4 instead of 16" $f trace replay "$tmp/moe.json" --scale dp=4
 ok "they are not tensor-parallel" fails 1 "cannot be scaled by tp" $f trace replay "$tmp/moe.json" --scale tp=4
 $f simulate "$tmp/moe.yaml" --set model=llama3-8b --set model.num_hidden_layers=2 --set training.parallel.ep=1 --set training.sharding=hsdp --timeline "$tmp/hsdp.json" --timeline-format kineto >/dev/null
 ok "of shards and their replicas nothing tells which is to be scaled" fails 1 "neither descriptions nor use tell" $f trace replay "$tmp/hsdp.json" --scale dp=32

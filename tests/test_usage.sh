@@ -38,11 +38,11 @@ echo "{extends: generic, $own, runs: {parallel: [tp, dp]}}" >"$tmp/dp.yaml"
 echo "{extends: generic, $own, runs: {sharding: []}}" >"$tmp/none.yaml"
 ok "a stack of one's own may have it" sh -c "$f simulate $a $foundry --set training.parallel.cp=2 --set training.sharding=fsdp --set stack=$tmp/cp.yaml | grep -q MFU"
 ok "words that are none are shown at their place" fails 1 "dp.yaml:1:.*'dp' is not one of tp, pp, vpp, cp, ep, etp" $f simulate $a --set stack=$tmp/dp.yaml
-ok "and a stack shards in some way" fails 1 "should hold a word at least" $f simulate $a --set stack=$tmp/none.yaml
+ok "and a stack shards in some way" fails 1 "should hold at least one word" $f simulate $a --set stack=$tmp/none.yaml
 ok "a search says what it leaves out for it" sh -c "sed '/sharding:/d' $a >$tmp/open.yaml && $f plan $tmp/open.yaml $foundry --set cluster.gpus=8 --set model=mpt-7b --json | jq -e '.left_out == [\"tp\", \"pp\", \"cp\", \"vpp\", \"zero1\"]'"
 idle_told() { # COMMAND ...: what of a plan without tp and pp does nothing is said, once
 	"$@" --set 'training.parallel={tp: 1, pp: 1, vpp: 2}' --set training.sequence_parallel=true --set model=llama3-8b $small 2>"$tmp/said" >/dev/null &&
-		test "$(grep -c 'has an effect with .. above 1 only' "$tmp/said")" = "$told_keys"
+		test "$(grep -c 'has an effect only with .. above 1' "$tmp/said")" = "$told_keys"
 }
 told_keys=2
 ok "keys of a split that is not there are told" idle_told $f simulate $a

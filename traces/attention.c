@@ -7,7 +7,8 @@
 bool is_unfused(const struct builder *b)
 {
 	return ft_stack_unfused(b->stack, b->model->sinks,
-				b->model->plain != FT_PLAIN_NOT, b->model->score_cap);
+				b->model->plain != FT_PLAIN_NOT,
+				b->model->score_cap) != NULL;
 }
 
 /*

@@ -71,7 +71,6 @@ const struct recipe *recipe_of(const struct builder *b);
 const struct routing *routing_of(const struct builder *b);
 /* Of norms: those with a mean are one call in any framework. */
 const struct recipe *norm_recipe(const struct builder *b);
-bool norms_in_operations(const struct builder *b);
 /* Of rotary positions: the hand-written kernel cannot scale what it turns (YaRN's factor on q
  * and k), which plain operations then do. */
 const struct recipe *rope_recipe(const struct builder *b);

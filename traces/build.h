@@ -190,7 +190,6 @@ void outputs_backward(struct builder *b);
 void held_add(struct held *sum, struct held more);
 double held_share(const struct builder *b, struct held of);
 double held_moments(const struct builder *b, struct held of, bool shared);
-struct held layer_weights(const struct builder *b, int64_t layer); /* all, as trained */
 struct held layer_held(const struct builder *b, int64_t layer);
 struct held ends_held(const struct builder *b, bool first, bool last);
 struct held predicted_held(const struct builder *b);

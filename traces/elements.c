@@ -252,7 +252,7 @@ static bool writes_norms(const struct builder *b)
 	       b->rules->fusion == FT_FUSION_OPERATIONS;
 }
 
-bool norms_in_operations(const struct builder *b)
+static bool norms_in_operations(const struct builder *b)
 {
 	return writes_norms(b) || (b->rules->fusion == FT_FUSION_OPERATIONS &&
 				   b->model->norm == FT_RMS_NORM);

@@ -3,6 +3,7 @@
 
 #include <gsl/gsl_sf_gamma.h>
 
+#include "base/whole.h"
 #include "foretoken/traces.h"
 
 /* Of n places, those that c copies reach, each as likely each time. */
@@ -20,17 +21,6 @@ static double missed(double of, double s, double d)
 		   gsl_sf_lngamma(of - s - d + 1) - gsl_sf_lngamma(of + 1));
 }
 
-static int64_t common(int64_t a, int64_t b)
-{
-	while (b) {
-		int64_t rest = a % b;
-
-		a = b;
-		b = rest;
-	}
-	return a;
-}
-
 /* Experts of c copies follow one another, and the next token's follow them: of n places with as many
  * each, how many the c span, where they may begin at each multiple of what both have in common. */
 static double spanned(double c, double experts, double n)
@@ -39,7 +29,8 @@ static double spanned(double c, double experts, double n)
 
 	if (each < 1)
 		return fmin(c, n);
-	return fmin(n, 1 + (c - (double)common(llround(c), each)) / (double)each);
+	return fmin(n,
+		    1 + (c - (double)whole_divisor(llround(c), each)) / (double)each);
 }
 
 /* The copies are thrown into the groups that a token may go to. Where a group is spread over

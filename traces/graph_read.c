@@ -69,8 +69,6 @@ static bool numbered(struct reading *l, size_t n, size_t most, const char *what)
 
 static bool read_work(struct reading *l)
 {
-	static const char *const kinds[] = { "gemm", "attention", "memory",
-					     "communication" };
 	struct ft_graph *g = l->g;
 	struct ft_work *w;
 	const char *dtype;
@@ -87,8 +85,9 @@ static bool read_work(struct reading *l)
 	dtype = graph_value(&l->line, "dtype");
 	if (!dtype || !ft_dtype_find(dtype, &w->dtype))
 		return graph_fail(&l->line, 0, "dtype= is missing or unknown");
-	for (int i = 0; i < 4; i++)
-		if (!strcmp(l->line.word[2].text, kinds[i])) {
+	for (int i = 0; i < FT_WORK_KINDS; i++)
+		if (!strcmp(l->line.word[2].text,
+			    ft_work_kind_name((enum ft_work_kind)i))) {
 			w->kind = (enum ft_work_kind)i;
 			return graph_work(&l->line, l->mem, w);
 		}
@@ -388,10 +387,10 @@ static bool check_whole(struct reading *l)
 					  g->rank_class[i].name);
 	}
 	if (l->ranks && ranks != l->ranks)
-		return graph_fail(&l->line, 0,
-				  "the classes have %lld ranks together, the cluster "
-				  "%lld; change ranks= or cluster.gpus",
-				  (long long)ranks, (long long)l->ranks);
+		return graph_fail(
+			&l->line, 0,
+			"the classes together have %lld ranks, but the cluster has %lld; change ranks= or cluster.gpus",
+			(long long)ranks, (long long)l->ranks);
 	return true;
 }
 

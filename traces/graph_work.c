@@ -52,14 +52,12 @@ static bool read_gemm(struct graph_line *l, struct ft_work *w)
 
 static const char *pass_at(int i)
 {
-	static const char *const passes[] = { "forward", "backward", "both" };
-
-	return passes[i];
+	return ft_pass_name((enum ft_pass)i);
 }
 
 static bool read_attention(struct graph_line *l, struct arena *mem, struct ft_work *w)
 {
-	int pass = graph_find(graph_value(l, "pass"), pass_at, 3);
+	int pass = graph_find(graph_value(l, "pass"), pass_at, FT_PASSES);
 	const char *impl = graph_value(l, "impl");
 
 	if (pass < 0)

@@ -41,11 +41,7 @@ static void write_fanout(FILE *out, const struct ft_fanout *f)
 
 static void write_work(FILE *out, size_t i, const struct ft_work *w)
 {
-	static const char *const kinds[] = { "gemm", "attention", "memory",
-					     "communication" };
-	static const char *const passes[] = { "forward", "backward", "both" };
-
-	fprintf(out, "work %zu %s ", i, kinds[w->kind]);
+	fprintf(out, "work %zu %s ", i, ft_work_kind_name(w->kind));
 	name(out, w->name);
 	fprintf(out, " dtype=%s", ft_dtype_name(w->dtype));
 	switch (w->kind) {
@@ -65,7 +61,7 @@ static void write_work(FILE *out, size_t i, const struct ft_work *w)
 			" pass=%s batch=%" PRId64 " heads=%" PRId64 " kv_heads=%" PRId64
 			" queries=%" PRId64 " keys=%" PRId64 " qk_head_dim=%" PRId64
 			" v_head_dim=%" PRId64,
-			passes[w->attention.pass], w->attention.batch,
+			ft_pass_name(w->attention.pass), w->attention.batch,
 			w->attention.heads, w->attention.kv_heads, w->attention.queries,
 			w->attention.keys, w->attention.qk_head_dim,
 			w->attention.v_head_dim);

@@ -213,15 +213,6 @@ double ft_plan_held_bytes(const struct ft_model *model, const struct ft_plan *pl
 
 /* ---- memory ---------------------------------------------------------------------- */
 
-static double sum(const double *bytes)
-{
-	double t = 0;
-
-	for (int i = 0; i < FT_MEMORIES; i++)
-		t += bytes[i];
-	return t;
-}
-
 struct swing { /* of a pass: what it takes for good, and its fullest moment */
 	double net, peak;
 };
@@ -230,7 +221,8 @@ static void add_call(const struct ft_graph *g, const struct ft_call *call,
 		     int64_t times, struct swing *s)
 {
 	const struct ft_segment *seg = &g->segment[call->segment];
-	double net = sum(seg->net_bytes), peak = sum(seg->peak_bytes);
+	double net = ft_memory_sum(seg->net_bytes),
+	       peak = ft_memory_sum(seg->peak_bytes);
 
 	for (int64_t r = 0; r < (int64_t)call->repeat / times; r++) {
 		if (s->net + peak > s->peak)
@@ -259,7 +251,8 @@ static double peak_of_class(const struct ft_outline *o, size_t c,
 			    const struct swing *of)
 {
 	const struct ft_class *class = &o->graph.rank_class[c];
-	struct swing all = { sum(class->base_bytes), sum(class->base_bytes) };
+	struct swing all = { ft_memory_sum(class->base_bytes),
+			     ft_memory_sum(class->base_bytes) };
 
 	for (size_t i = 0; i < o->n_order[c]; i++) {
 		const struct swing *s = &of[o->order[c][i].pass];

@@ -62,7 +62,8 @@ int64_t layer_tensors(const struct builder *b, int64_t layer)
 				    weight_tensors(b, layer);
 }
 
-struct held layer_weights(const struct builder *b, int64_t layer)
+/* All of a layer, as trained. */
+static struct held layer_weights(const struct builder *b, int64_t layer)
 {
 	const struct ft_model *m = b->model;
 	struct held held = {

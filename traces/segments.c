@@ -30,10 +30,11 @@ void segment_slot(struct stage *st, struct ft_slot slot)
 /* Begin a segment unless it exists; when it does, call it. */
 bool segment_fresh(struct stage *st, struct segment_key key, const char *name)
 {
-	unsigned variant = key.variant;
 	static const char *const tags[] = { "first",  "sync",	     "edge",
 					    "ragged", "bucket",	     "gather",
 					    "fetch",  "fetch_below", "top" };
+	enum { TAGS = sizeof(tags) / sizeof(*tags) };
+	_Static_assert(1 << TAGS == V_BUCKETS, "a tag for each bit of a variant");
 	struct builder *b = st->b;
 	char *full;
 	uint32_t id;
@@ -43,11 +44,11 @@ bool segment_fresh(struct stage *st, struct segment_key key, const char *name)
 		return false;
 	}
 	full = arena_printf(b->mem, "%s.%d", name, (int)key.kind);
-	for (int i = 0; i < 9; i++)
-		if (variant & (1u << i))
+	for (int i = 0; i < TAGS; i++)
+		if (key.variant & (1u << i))
 			full = arena_printf(b->mem, "%s.%s", full, tags[i]);
-	if (variant >= V_BUCKETS)
-		full = arena_printf(b->mem, "%s.%u", full, variant / V_BUCKETS);
+	if (key.variant >= V_BUCKETS)
+		full = arena_printf(b->mem, "%s.%u", full, key.variant / V_BUCKETS);
 	if (key.role == ROLE_PAIR)
 		full = arena_printf(b->mem, "%s.%x", full, key.beside);
 	if (key.part != PART_WHOLE)

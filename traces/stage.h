@@ -8,7 +8,6 @@
 #include "traces/build.h"
 
 enum role {
-	ROLE_STEP,
 	ROLE_EMBED,
 	ROLE_HEAD,
 	ROLE_LAYER,
@@ -18,7 +17,6 @@ enum role {
 	ROLE_PAIR,
 	ROLE_RECEIVE, /* kind 0 forward, 1 backward */
 	ROLE_SEND,
-	ROLE_SCALE,
 	ROLE_WALKS,
 	ROLE_ROOT_BACK,
 	ROLE_REDUCE,

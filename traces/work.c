@@ -3,6 +3,14 @@
 
 #include "foretoken/traces.h"
 
+const char *ft_work_kind_name(enum ft_work_kind kind)
+{
+	static const char *const names[FT_WORK_KINDS] = { "gemm", "attention", "memory",
+							  "communication" };
+
+	return names[kind];
+}
+
 double ft_work_flop(const struct ft_work *w)
 {
 	switch (w->kind) {
@@ -233,4 +241,13 @@ const char *ft_memory_name(enum ft_memory category)
 	};
 
 	return names[category];
+}
+
+double ft_memory_sum(const double bytes[FT_MEMORIES])
+{
+	double sum = 0;
+
+	for (int i = 0; i < FT_MEMORIES; i++)
+		sum += bytes[i];
+	return sum;
 }

@@ -84,7 +84,8 @@ struct ft_model {
 	const char *name, *type; /* preset or file name; model_type */
 	int64_t hidden_size, n_layers;
 	int64_t vocab_size;	/* as given, before padding */
-	int64_t vocab_multiple; /* padded up to a multiple of this * tp; 0: not */
+	int64_t vocab_multiple; /* padded up to a multiple of this * tp; 0: not, or
+				 * the model does not say, and a scenario asks the stack */
 	int64_t max_positions;	/* rows of a learned position table; 0 until
 	                              * ft_model_fit: as the sequence */
 	int64_t stretched_from; /* rows before ft_model_fit; 0: none were added */
@@ -355,7 +356,9 @@ struct ft_plan {
 struct ft_plan_context {
 	int64_t ranks, ranks_per_node;
 	bool ragged_batch; /* the last micro-batch may be smaller, dp need not divide */
-	bool unfused;	   /* attention keeps whole rows of scores: cp is 1 */
+	const char *
+		unfused; /* why attention keeps whole rows of scores, so that cp is 1: the
+			      * beginning of a sentence; NULL: it does not */
 	bool any_layout, unsharded_pipeline; /* as of the plan */
 	bool open; /* for a search, which sets sizes later: those here are not meant */
 	struct ft_mark gpus; /* where the cluster's size was written */

@@ -341,10 +341,10 @@ bool ft_stack_runs(const struct ft_stack *stack, const char *word);
 const struct ft_number *ft_stack_gemm(const struct ft_stack *stack,
 				      const char *generation);
 
-/* Does its attention write scores to memory and read them again? Of a model with sinks or without, and
- * of one whose class has plain attention. */
-bool ft_stack_unfused(const struct ft_stack *stack, bool sinks, bool plain,
-		      bool capped);
+/* Why its attention writes scores to memory and reads them again: in all models, or in those with sinks,
+ * with capped scores, or with plain attention in their class. The beginning of a sentence; NULL: it is fused. */
+const char *ft_stack_unfused(const struct ft_stack *stack, bool sinks, bool plain,
+			     bool capped);
 
 /* The stack's library for a generation of GPUs, loaded; the caller frees it. */
 struct ft_ccl *ft_stack_ccl(const struct ft_stack *stack, const char *generation,

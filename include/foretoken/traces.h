@@ -35,6 +35,9 @@ enum ft_work_kind {
 	FT_MEMORY_BOUND,
 	FT_COMMUNICATION,
 };
+enum { FT_WORK_KINDS = FT_COMMUNICATION + 1 };
+
+const char *ft_work_kind_name(enum ft_work_kind kind); /* gemm, attention, memory ... */
 
 /* Who takes part in a collective, in ranks: size members, stride apart. */
 enum ft_group {
@@ -168,6 +171,7 @@ enum ft_memory {
 };
 
 const char *ft_memory_name(enum ft_memory category);
+double ft_memory_sum(const double bytes[FT_MEMORIES]);
 
 struct ft_segment {
 	const char *name;

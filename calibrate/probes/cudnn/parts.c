@@ -113,7 +113,7 @@ struct graph_form graph_dense(int64_t b, int64_t h, int64_t r, int64_t c)
 	return (struct graph_form){ { b, h, r, c }, { h * r * c, r * c, c, 1 } };
 }
 
-struct graph_form graph_scores(const struct attention_problem *p)
+static struct graph_form scores(const struct attention_problem *p)
 {
 	return graph_dense(p->batch, p->heads, p->sequence, p->sequence);
 }
@@ -121,7 +121,7 @@ struct graph_form graph_scores(const struct attention_problem *p)
 part graph_score(struct cudnn_graph *g, const struct attention_problem *p,
 		 cudnnDataType_t type)
 {
-	struct graph_form f = graph_scores(p);
+	struct graph_form f = scores(p);
 
 	return graph_tensor(g, 0, type, &f);
 }
@@ -144,7 +144,7 @@ part graph_scalar(struct cudnn_graph *g, int id)
 part graph_turned(struct cudnn_graph *g, const struct attention_problem *p,
 		  cudnnDataType_t type)
 {
-	struct graph_form f = graph_scores(p);
+	struct graph_form f = scores(p);
 
 	f.stride[2] = 1;
 	f.stride[3] = p->sequence;

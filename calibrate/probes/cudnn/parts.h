@@ -27,7 +27,6 @@ struct graph_form graph_packed(const struct attention_problem *p, int64_t heads)
 /* The same memory, seen with its last two dimensions swapped. */
 struct graph_form graph_swapped(const struct attention_problem *p, int64_t heads);
 struct graph_form graph_dense(int64_t b, int64_t h, int64_t r, int64_t c);
-struct graph_form graph_scores(const struct attention_problem *p);
 /* The matrix of scores, virtual. */
 part graph_score(struct cudnn_graph *g, const struct attention_problem *p,
 		 cudnnDataType_t type);

@@ -1,0 +1,75 @@
+/* stacks/runs.c - which plans a stack's framework has: a list of words is a set of bits */
+#include "stacks/runs.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/reader.h"
+#include "base/text.h"
+#include "foretoken/stacks.h"
+
+static const char *const splits[] = { "tp", "pp", "vpp", "cp", "ep", "etp" };
+static const char *const shardings[] = { "ddp", "zero1", "zero2", "fsdp", "hsdp" };
+
+enum {
+	SPLITS = sizeof(splits) / sizeof(*splits),
+	SHARDINGS = sizeof(shardings) / sizeof(*shardings)
+};
+
+/* The place of a word in a list of n; n: it is not there. */
+static size_t place_of(const char *word, const char *const *names, size_t n)
+{
+	size_t i = 0;
+
+	while (i < n && strcmp(names[i], word) != 0)
+		i++;
+	return i;
+}
+
+/* A list of words as bits, or one word; all bits where nothing is said. */
+static unsigned read_set(struct reader *r, const char *key, const char *const *names,
+			 size_t n)
+{
+	const struct node *list = read_node(r, key);
+	size_t count = !list ? 0 : list->kind == NODE_LIST ? list->n : 1;
+	struct arena mem = { 0 };
+	unsigned set = 0;
+
+	for (size_t i = 0; i < count && !r->failed; i++) {
+		const struct node *item =
+			list->kind == NODE_LIST ? list->item[i] : list;
+		const char *word = item->kind == NODE_SCALAR ? item->text : "a map";
+		size_t at = place_of(word, names, n);
+
+		if (at == n)
+			reader_fail_node(r, key, item, "'%.40s' is not one of %s", word,
+					 text_join(&mem, names, n));
+		set |= 1U << at;
+	}
+	arena_release(&mem);
+	return list ? set : FT_RUNS_ALL;
+}
+
+bool runs_read(const struct node *node, struct ft_stack_has *runs, struct ft_error *err)
+{
+	struct reader r = reader_open(node, err);
+
+	runs->parallel = read_set(&r, "parallel", splits, SPLITS);
+	runs->sharding = read_set(&r, "sharding", shardings, SHARDINGS);
+	runs->predicted_tokens = read_bool(&r, "predicted_tokens", true);
+	if (!runs->sharding)
+		reader_fail(&r, "sharding", "should hold at least one word");
+	return reader_close(&r);
+}
+
+bool ft_stack_runs(const struct ft_stack *stack, const char *word)
+{
+	size_t at = place_of(word, splits, SPLITS);
+
+	if (at < SPLITS)
+		return stack->runs.parallel >> at & 1;
+	at = place_of(word, shardings, SHARDINGS);
+	assert(at < SHARDINGS);
+	return stack->runs.sharding >> at & 1;
+}
