@@ -258,9 +258,12 @@ static void drop(struct job *j)
 }
 
 /* Kept tokens/s and dollars a million tokens, at P10, P50 and P90. */
-static void work_out(const struct ft_asked *q, const struct ft_outcome *o,
-		     const struct ft_odds *odds, int64_t gpus, struct size *z)
+static void work_out(const struct ft_asked *q, const struct ft_scenario *s,
+		     const struct ft_outcome *o, const struct ft_odds *odds,
+		     struct size *z)
 {
+	const struct ft_side side = ft_outcome_side(s, o);
+	const struct ft_deal deal = ft_deal_of(&side.purchase, &side.throughput);
 	const double kept[] = { odds->p90[FT_DRAWN_KEPT][0], odds->p50[FT_DRAWN_KEPT][0],
 				odds->p10[FT_DRAWN_KEPT][0] };
 	const double usd[] = { odds->p10[FT_DRAWN_USD][0], odds->p50[FT_DRAWN_USD][0],
@@ -278,7 +281,8 @@ static void work_out(const struct ft_asked *q, const struct ft_outcome *o,
 		f->days[i] = f->tokens / kept[i] / DAY_S;
 		f->usd[i] = f->tokens / 1e6 * usd[i];
 	}
-	f->gpus = gpus;
+	f->gpus = s->cluster->gpus;
+	f->failures = f->days[1] * DAY_S / deal.failures.mtbf_s;
 	f->megawatts = o->cost.facility_provisioned_w / 1e6;
 	f->megawatts_low = odds->p10[FT_DRAWN_FULL_W][0] / 1e6;
 	f->megawatts_high = odds->p90[FT_DRAWN_FULL_W][0] / 1e6;
@@ -289,15 +293,16 @@ static void work_out(const struct ft_asked *q, const struct ft_outcome *o,
 /* Near what some size has, so that it is just enough, or just not. */
 static struct ft_asked draw_question(const struct job *j)
 {
-	const struct ft_asked some = { .tokens = 1e12 };
+	/* the smallest is less than a day, and than a dollar */
+	const struct ft_asked some = { .tokens = rnd_below(&seed, 2) ? 1e12 : 0.5 };
 	struct ft_asked q = any_question(1);
 	struct size z;
 	size_t like = (size_t)rnd_below(&seed, (int)j->n);
 	double times = rnd_below(&seed, 2) ? 1.0001 : 0.9999;
 
-	work_out(&some, &j->o[like], &j->odds[like], j->at[like]->cluster->gpus, &z);
+	work_out(&some, j->at[like], &j->o[like], &j->odds[like], &z);
 	if (q.tokens > 0)
-		q.tokens = 1e12;
+		q.tokens = some.tokens;
 	if (q.days > 0)
 		q.days = z.fleet.days[1 + rnd_below(&seed, 2)] * times;
 	if (q.budget_usd > 0)
@@ -321,6 +326,7 @@ static void is_given(const struct ft_fleet *f, const struct ft_fleet *want)
 	near_frac(f->megawatts_low, want->megawatts_low, 1e-9);
 	near_frac(f->megawatts_high, want->megawatts_high, 1e-9);
 	near_frac(f->energy_mwh, want->energy_mwh, 1e-9);
+	near_frac(f->failures, want->failures, 1e-9);
 	near_frac(f->cost.usd_per_million_tokens, want->cost.usd_per_million_tokens, 1e-9);
 }
 
@@ -339,7 +345,7 @@ static void ask(struct job *j)
 		j->s->asked.tokens = 0;
 	}
 	for (size_t i = 0; i < j->n; i++)
-		work_out(&q, &j->o[i], &j->odds[i], j->at[i]->cluster->gpus, &j->size[i]);
+		work_out(&q, j->at[i], &j->o[i], &j->odds[i], &j->size[i]);
 	if (!trains && q.megawatts > 0) {
 		assert_false(ft_study_run(j->s, &j->own, &err));
 		assert_non_null(strstr(err.text, "alone trains nothing"));
