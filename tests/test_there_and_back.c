@@ -1,11 +1,11 @@
 /*
- * tests/test_there_and_back.c - drawn recordings, written as Kineto's JSON and as Chakra's traces and read again: each
- * operation, call, annotation and step is there, with all that was told of it
+ * tests/test_there_and_back.c - drawn recordings, their events in any order: replayed with nothing changed each takes
+ * the recorded time; written as Kineto's JSON and as Chakra's traces and read again, each operation, call, annotation
+ * and step is there, with all that was told of it
  */
 #include "recorded/recording.h"
 #include "tests/check.h"
-
-#include <unistd.h>
+#include "tests/made_recording.h"
 
 enum { DRAWS = 80, EVENTS = 28, STREAMS = 3, NAME = 64 };
 
@@ -110,6 +110,8 @@ static void put_launch(struct drawn *d, int i)
 		put_asked(d, id);
 	put_call(d, kind == COPY ? "cudaMemcpyAsync" : "cudaLaunchKernel", i, ns);
 	begin = begin > d->free_ns[s] ? begin : d->free_ns[s];
+	/* something else may hold the stream, or the whole GPU, for long */
+	begin += rnd_below(&seed, 4) ? 0 : some_ns(80);
 	put_event(d, kind == COPY ? "gpu_memcpy" : "kernel",
 		  kind == COPY	     ? "Memcpy DtoD (Device -> Device)" :
 		  kind == KERNEL     ? PICK(kernels) :
@@ -148,12 +150,23 @@ static void put_wait(struct drawn *d, int i)
 	put_call(d, "cudaStreamWaitEvent", i, some_ns(1));
 }
 
+/* All that was launched is over then. */
+static void put_synchronisation(struct drawn *d, int i)
+{
+	static const char *const names[] = { "cudaDeviceSynchronize",
+					     "cudaStreamSynchronize" };
+	int64_t end = d->at_ns;
+
+	for (int s = 0; s < STREAMS; s++)
+		end = d->free_ns[s] > end ? d->free_ns[s] : end;
+	end += some_ns(2);
+	put_call(d, PICK(names), i, end - d->at_ns);
+	d->at_ns = end;
+}
+
 static void put_other(struct drawn *d, int i)
 {
-	static const char *const names[] = { "cudaMalloc", "cudaDeviceSynchronize",
-					     "cudaStreamSynchronize" };
-
-	switch (rnd_below(&seed, 3)) {
+	switch (rnd_below(&seed, 4)) {
 	case 0:
 		d->records[d->n_records++] = i;
 		put_call(d, "cudaEventRecord", i, some_ns(1));
@@ -161,8 +174,11 @@ static void put_other(struct drawn *d, int i)
 	case 1:
 		put_wait(d, i);
 		break;
+	case 2:
+		put_synchronisation(d, i);
+		break;
 	default:
-		put_call(d, PICK(names), i, some_ns(2));
+		put_call(d, "cudaMalloc", i, some_ns(2));
 	}
 	d->at_ns += 3000;
 }
@@ -193,13 +209,34 @@ static void put_annotations(struct drawn *d, int64_t from, int steps)
 	}
 }
 
+/* The lines of a text, in any order. */
+static void put_shuffled(FILE *out, char *text)
+{
+	char *line[8 * EVENTS], *rest = text;
+	int n = 0;
+
+	for (char *s; (s = strsep(&rest, "\n")) && *s;) {
+		int k = rnd_below(&seed, n + 1);
+
+		assert_true(n < 8 * EVENTS);
+		line[n] = line[k];
+		line[k] = s;
+		n++;
+	}
+	for (int i = 0; i < n; i++)
+		fprintf(out, "%s\n", line[i]);
+}
+
 static void write_recording(const char *path)
 {
-	struct drawn d = { .out = fopen(path, "w") };
+	FILE *out = fopen(path, "w");
+	char *text = NULL;
+	size_t len = 0;
+	struct drawn d = { .out = open_memstream(&text, &len) };
 	int64_t from = 1000000 + rnd_below(&seed, 3000);
 
-	assert_non_null(d.out);
-	fprintf(d.out,
+	assert_non_null(out);
+	fprintf(out,
 		"{\"deviceProperties\":[{\"id\":0,\"name\":\"NVIDIA H200\"}],"
 		"\"distributedInfo\":{\"rank\":%d,\"world_size\":4},\"traceEvents\":[\n",
 		rnd_below(&seed, 4));
@@ -213,8 +250,11 @@ static void write_recording(const char *path)
 		d.at_ns += some_ns(20);
 	}
 	put_annotations(&d, from, rnd_below(&seed, 3));
-	fputs("{\"ph\":\"M\",\"name\":\"end\"}]}\n", d.out);
-	assert_int_equal(fclose(d.out), 0);
+	fclose(d.out);
+	put_shuffled(out, text);
+	free(text);
+	fputs("{\"ph\":\"M\",\"name\":\"end\"}]}\n", out);
+	assert_int_equal(fclose(out), 0);
 }
 
 /* ---- what must be the same -------------------------------------------------------------------- */
@@ -396,6 +436,7 @@ static void what_is_written_is_read_again(void **state)
 		r = recording_at(path);
 		p = ft_replay_build((const struct ft_recording *const *)&r, 1, &err);
 		ok_or_say(p, err);
+		is_as_recorded(p);
 		t = ft_replay_as_recorded(p, &mem);
 		out = fopen(kineto, "w");
 		assert_non_null(out);
