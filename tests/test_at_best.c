@@ -28,10 +28,10 @@ static const struct {
 	const char *refused;
 } rows[] = {
 	{ JOB("{name: llama3-8b, num_hidden_layers: 4}", ""), true, false, NULL },
-	{ JOB("{name: llama3-8b, num_hidden_layers: 4}", "") "run: {tokens: 1T}\n", true,
-	  true, NULL },
-	{ JOB("{name: llama3-8b, num_hidden_layers: 4}", ", parallel: {tp: 2}")
-		  "run: {tokens: 1T}\n",
+	{ JOB("{name: llama3-8b, num_hidden_layers: 4}", "") "run: {tokens: 1T}\n",
+	  true, true, NULL },
+	{ JOB("{name: llama3-8b, num_hidden_layers: 4}",
+	      ", parallel: {tp: 2}") "run: {tokens: 1T}\n",
 	  true, false, NULL },
 	{ JOB("{name: llama3.1-405b}", ""), false, false, "no plan fits" },
 	{ JOB("{name: llama3.1-405b}", "") "run: {tokens: 1T}\n", false, true,
@@ -156,7 +156,8 @@ static void a_model_of_a_file_stands_in_the_answer(void **state)
 		snprintf(text, sizeof(text), JOB("%s", ""), model);
 		step_s = step_of(shelf, node_of(&mem, text), &resolved);
 		unlink(path);
-		near_frac(step_of(shelf, node_of(&mem, resolved), &again), step_s, 1e-12);
+		near_frac(step_of(shelf, node_of(&mem, resolved), &again), step_s,
+			  1e-12);
 		assert_string_equal(again, resolved);
 		free(again);
 		free(resolved);

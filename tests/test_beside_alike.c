@@ -48,8 +48,10 @@ static struct network another(const struct network *first)
 
 	n.slow_gpu = other.slow_gpu;
 	if (!rnd_below(&seed, 3))
-		n = (struct network){ .fabric = n.fabric, .nics = n.nics,
-				      .seed = other.seed, .rate = other.rate };
+		n = (struct network){ .fabric = n.fabric,
+				      .nics = n.nics,
+				      .seed = other.seed,
+				      .rate = other.rate };
 	switch (rnd_below(&seed, 9)) {
 	case 0:
 		n.fabric = other.fabric;
@@ -96,8 +98,9 @@ static struct ft_scenario *made(struct arena *mem, struct ft_shelf *shelf,
 		fabrics[n->fabric], n->nics ? 4 : 8, 1 + n->seed,
 		n->scattered ? ", placement: scattered" : "",
 		n->spines ? ", failed_spines: 1" : "",
-		n->uplinks ? arena_printf(mem, ", failed_uplinks_frac: 0.%d", n->uplinks) :
-			     "",
+		n->uplinks ?
+			arena_printf(mem, ", failed_uplinks_frac: 0.%d", n->uplinks) :
+			"",
 		n->slow ? arena_printf(mem, ", slow_nics_frac: 0.%d", n->slow) : "",
 		n->slow && n->rate ?
 			arena_printf(mem, ", slow_nic_rate_frac: 0.%d", 2 + n->rate) :
@@ -121,9 +124,9 @@ static const char *why_not(const struct network *a, const struct network *b)
 
 	return a->fabric != b->fabric ? "share one fabric" :
 	       a->nics != b->nics     ? "have different NICs" :
-	       !silent && !same	      ? "cannot have other faults or another placement" :
-	       b->slow_gpu	      ? "slow_gpus are simulated in the first job alone" :
-					NULL;
+	       !silent && !same ? "cannot have other faults or another placement" :
+	       b->slow_gpu	? "slow_gpus are simulated in the first job alone" :
+				  NULL;
 }
 
 static void jobs_stand_on_one_network(void **state)

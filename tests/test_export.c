@@ -20,10 +20,11 @@ static double number(int most)
 
 static struct ft_measurement draw(void)
 {
-	static const char *const kinds[] = { "gemm",   "attention", "memory",
+	static const char *const kinds[] = { "gemm",   "attention",  "memory",
 					     "memory", "collective", "transfer",
 					     "beside", "launch",     "trace" };
-	static const char *const kernels[] = { "concat", "silu", "a, \"b\"", "all_reduce" };
+	static const char *const kernels[] = { "concat", "silu", "a, \"b\"",
+					       "all_reduce" };
 	static const char *const dtypes[] = { "bf16", "fp8", "" };
 	static const char *const words[] = { "forward", "wgrad", "" };
 	static const char *const statuses[] = { "ok", "ok", "ok", "failed" };

@@ -29,7 +29,8 @@ struct drawn {
 
 static void draw(struct drawn *d, int turn)
 {
-	static const char *const stacks[] = { "torch-2.11-compile", "megatron-core-2024",
+	static const char *const stacks[] = { "torch-2.11-compile",
+					      "megatron-core-2024",
 					      "torch-2.11-eager" };
 	static const char *const gpus[] = { "h100-sxm", "b200", "h200" };
 
@@ -51,7 +52,8 @@ static void draw(struct drawn *d, int turn)
 }
 
 /* Without the rows of a fold, or all of them. */
-static void write_runs(const char *path, const struct drawn *d, const int *fold, int without)
+static void write_runs(const char *path, const struct drawn *d, const int *fold,
+		       int without)
 {
 	FILE *f = fopen(path, "w");
 
@@ -156,7 +158,8 @@ static struct ft_stack_fit fitted(const char *runs, const char *name,
 				  const struct drawn *d)
 {
 	struct told t = { 0, 0 };
-	struct ft_stack_request asked = { .runs = runs, .name = name,
+	struct ft_stack_request asked = { .runs = runs,
+					  .name = name,
 					  .progress = { tell, &t } };
 	struct ft_stack_fit fit;
 	struct ft_error err;
@@ -179,10 +182,10 @@ static int find_folds(const struct drawn *d, int fold[ROWS])
 
 		fold[i] = -1;
 		for (int k = 0; k < i && fold[i] < 0; k++)
-			if (d->groups >= 4 ? d->row[k].group == x->group :
-					     d->row[k].sequence == x->sequence &&
-						     d->row[k].micro_batch ==
-							     x->micro_batch)
+			if (d->groups >= 4 ?
+				    d->row[k].group == x->group :
+				    d->row[k].sequence == x->sequence &&
+					    d->row[k].micro_batch == x->micro_batch)
 				fold[i] = fold[k];
 		if (fold[i] < 0)
 			fold[i] = n++;

@@ -74,7 +74,7 @@ static void draw_collective(struct drawn *d)
 {
 	d->kernel = "ncclDevKernel_of_some_kind";
 	d->m.kind = "collective";
-	d->m.kernel = d->what == PAIR	     ? "send" :
+	d->m.kernel = d->what == PAIR	  ? "send" :
 		      rnd_below(&seed, 2) ? "all_reduce" :
 					    "all_gather";
 	d->m.dtype = rnd_below(&seed, 2) ? "bf16" : "fp32";
@@ -153,8 +153,9 @@ static const char *operator_of(const struct drawn *d)
 	if (d->what == PRODUCT)
 		return "aten::mm";
 	if (d->what == ATTENTION || d->what == ACROSS)
-		return !strcmp(d->m.pass, "forward") ? "aten::_flash_attention_forward" :
-						       "aten::_flash_attention_backward";
+		return !strcmp(d->m.pass, "forward") ?
+			       "aten::_flash_attention_forward" :
+			       "aten::_flash_attention_backward";
 	return d->what == NORM ? "aten::silu" : "aten::add";
 }
 
@@ -193,8 +194,8 @@ static void put_kernel(struct made *t, const struct drawn *d, int id, int i)
 	add(t,
 	    "{\"ph\":\"X\",\"cat\":\"%s\",\"name\":\"%s\",\"pid\":0,\"tid\":7,\"ts\":%d,"
 	    "\"dur\":%d,\"args\":{\"stream\":7",
-	    d->what == COPY ? "gpu_memcpy" : "kernel", d->kernel, 1000 + 200 * id + 100 * i,
-	    d->dur_us[i]);
+	    d->what == COPY ? "gpu_memcpy" : "kernel", d->kernel,
+	    1000 + 200 * id + 100 * i, d->dur_us[i]);
 	if (has_operator(d))
 		add(t, ",\"External id\":%d", id);
 	else if (strcmp(d->m.kind, "trace"))
@@ -221,8 +222,8 @@ static const char *or_none(const char *word)
 static void write_cell(const struct ft_measurement *m, char to[TEXT])
 {
 	snprintf(to, TEXT,
-		 "%s|%s|%s|%s|%s|%s|%g %g %g|%g %g %g %g %g|%.0f %g|%d %d %d %d", m->kind,
-		 or_none(m->kernel), or_none(m->dtype), or_none(m->layout),
+		 "%s|%s|%s|%s|%s|%s|%g %g %g|%g %g %g %g %g|%.0f %g|%d %d %d %d",
+		 m->kind, or_none(m->kernel), or_none(m->dtype), or_none(m->layout),
 		 or_none(m->impl), or_none(m->pass), m->m, m->n, m->k, m->batch,
 		 m->heads, m->kv_heads, m->sequence, m->head_dim, m->bytes, m->gpus,
 		 m->causal, m->warm, m->in_step, m->sustained);
@@ -334,7 +335,8 @@ static void is_stored(const char *db, const char *trace, struct cell *cell, size
 	if (rnd_below(&seed, 2))
 		run.device = rnd_below(&seed, 2) ? "" : "another";
 	ok_or_say(s, err);
-	ok_or_say(ft_store_import(s, FT_IMPORT_KINETO, trace, &run, &stored, &err), err);
+	ok_or_say(ft_store_import(s, FT_IMPORT_KINETO, trace, &run, &stored, &err),
+		  err);
 	assert_int_equal(stored, n);
 	m = ft_store_measurements(s, NULL, 0, &stored, &err);
 	assert_int_equal(stored, n);
@@ -345,8 +347,8 @@ static void is_stored(const char *db, const char *trace, struct cell *cell, size
 			assert_string_not_equal(cell[i].name, cell[k].name);
 	of = ft_store_runs(s, &runs, &err);
 	assert_int_equal(runs, 1);
-	assert_string_equal(of->device, run.device && run.device[0] ? "another" :
-								      "NVIDIA H200");
+	assert_string_equal(of->device,
+			    run.device && run.device[0] ? "another" : "NVIDIA H200");
 	ft_store_close(s);
 	unlink(db);
 }

@@ -17,15 +17,18 @@
 
 #define JOB(cluster, more) \
 	"{model: {name: llama3-8b, num_hidden_layers: 2}, cluster: {" cluster \
-	"}, training: {sequence_length: 512, micro_batch_size: 1, global_batch_size: 64}" more "}"
+	"}, training: {sequence_length: 512, micro_batch_size: 1, global_batch_size: 64}" more \
+	"}"
 
 static const char *const jobs[] = {
 	JOB("gpu: h100-sxm, gpus: 64, fabric: {extends: roce-400-rail, switch: {radix: 8}}, "
 	    "imperfections: {placement: scattered, failed_uplinks_frac: 0.1, slow_nics_frac: 0.2}",
 	    ""),
-	JOB("gpu: h100-sxm, gpus: 64, fabric: {extends: roce-400-rail, switch: {radix: 8}}", ""),
-	JOB("gpu: mi300x, gpus: 64", ", cost: {prices: mixnet-2025}"), /* not in this book */
-	JOB("gpu: h100-sxm, gpus: 64", ", ccl: rccl-7"),	       /* of another GPU */
+	JOB("gpu: h100-sxm, gpus: 64, fabric: {extends: roce-400-rail, switch: {radix: 8}}",
+	    ""),
+	JOB("gpu: mi300x, gpus: 64",
+	    ", cost: {prices: mixnet-2025}"),		 /* not in this book */
+	JOB("gpu: h100-sxm, gpus: 64", ", ccl: rccl-7"), /* of another GPU */
 };
 
 enum { JOBS = sizeof(jobs) / sizeof(*jobs) };
@@ -140,7 +143,8 @@ static struct ft_recording *again(const char *path)
 	return r;
 }
 
-static void write_both(const struct ft_replay *p, const char *kineto, const char *chakra)
+static void write_both(const struct ft_replay *p, const char *kineto,
+		       const char *chakra)
 {
 	struct arena mem = { 0 };
 	struct ft_replayed t = ft_replay_as_recorded(p, &mem);
@@ -159,8 +163,9 @@ static void write_both(const struct ft_replay *p, const char *kineto, const char
 
 static void ask_written(void)
 {
-	struct ft_recording *r = again("measurements/traces/"
-					"h100-8b4L-fsdp2-s4096-b1-eager.rank0.kineto.json.gz");
+	struct ft_recording *r =
+		again("measurements/traces/"
+		      "h100-8b4L-fsdp2-s4096-b1-eager.rank0.kineto.json.gz");
 	char kineto[64], chakra[64], short_of[64];
 	struct ft_error err;
 	struct ft_replay *p =
@@ -191,8 +196,10 @@ LOSES_NOTHING(written_steps, ask_written)
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(jobs_beside_each_other), cmocka_unit_test(lists),
-		cmocka_unit_test(histories),		  cmocka_unit_test(texts),
+		cmocka_unit_test(jobs_beside_each_other),
+		cmocka_unit_test(lists),
+		cmocka_unit_test(histories),
+		cmocka_unit_test(texts),
 		cmocka_unit_test(written_steps),
 	};
 

@@ -5,7 +5,9 @@
 #include "tests/made_recording.h"
 
 enum { DRAWS = 250, RANKS = 4, ITEMS = 12, GROUPS = 5, PARTS = 2, BEFORE = 3 };
-enum { ALL = ITEMS + 2 }; /* as many that all ranks meet in, so that clocks are set by them */
+enum {
+	ALL = ITEMS + 2
+}; /* as many that all ranks meet in, so that clocks are set by them */
 enum { KERNELS = ALL + ITEMS + BEFORE };
 enum { APART_US = 200, LONG_US = 100, CLOCK_US = 10 };
 
@@ -42,7 +44,7 @@ static const struct group {
 	int of[RANKS]; /* which ranks are in it */
 } groups[GROUPS] = {
 	{ "0", "[0, 1, 2, 3]", { 1, 1, 1, 1 } }, { "1", "[0, 1]", { 1, 1, 0, 0 } },
-	{ "1", "[0, 2, 3]", { 1, 0, 1, 1 } },	  { "2", "[0, 1]", { 1, 1, 0, 0 } },
+	{ "1", "[0, 2, 3]", { 1, 0, 1, 1 } },	 { "2", "[0, 1]", { 1, 1, 0, 0 } },
 	{ "3", "[1, 2, 3]", { 0, 1, 1, 1 } },
 };
 
@@ -54,10 +56,12 @@ static struct kernel *launch(struct drawn *d, int rank, int item)
 {
 	struct kernel *k = &d->kernel[rank][d->n[rank]++];
 
-	*k = (struct kernel){ .parts = 1, .launch_us = 10 * item,
+	*k = (struct kernel){ .parts = 1,
+			      .launch_us = 10 * item,
 			      .start_us = 1000 + APART_US * item };
 	k->start_us += rnd_below(&seed, LONG_US / 2);
-	k->dur_us = 1000 + APART_US * item + LONG_US - k->start_us; /* all end at once */
+	k->dur_us =
+		1000 + APART_US * item + LONG_US - k->start_us; /* all end at once */
 	return k;
 }
 
@@ -93,8 +97,12 @@ static void draw_transfer(struct drawn *d, int item)
 	int third = rnd_below(&seed, RANKS), elements = 8 * (1 + rnd_below(&seed, 3));
 	struct kernel *a = launch(d, from, item), *b = launch(d, to, item);
 
-	a->part[0] = (struct part){ .transfer = true, .sends = true, .peer = to,
-				    .elements = elements, .size = 4, .told = true };
+	a->part[0] = (struct part){ .transfer = true,
+				    .sends = true,
+				    .peer = to,
+				    .elements = elements,
+				    .size = 4,
+				    .told = true };
 	b->part[0] = a->part[0];
 	b->part[0].sends = false;
 	b->part[0].peer = from;
@@ -110,7 +118,8 @@ static void draw_transfer(struct drawn *d, int item)
 			a->part[1].peer = third;
 	} else if (rnd_below(&seed, 2)) {
 		a->dur_us = 1; /* buffered, where the other begins late */
-		a->start_us = b->start_us - 2 * CLOCK_US + rnd_below(&seed, 3 * CLOCK_US);
+		a->start_us =
+			b->start_us - 2 * CLOCK_US + rnd_below(&seed, 3 * CLOCK_US);
 	}
 }
 
@@ -121,8 +130,9 @@ static void draw_before(struct drawn *d, int rank)
 	for (int i = 0; i < n; i++) {
 		struct kernel *k = launch(d, rank, 0);
 
-		k->part[0] = (struct part){ .group = 0, .elements = 8, .size = 4,
-					    .told = true };
+		k->part[0] = (struct part){
+			.group = 0, .elements = 8, .size = 4, .told = true
+		};
 		k->before = true;
 		k->start_us = 100 + 100 * i;
 		k->dur_us = 90;
@@ -353,8 +363,8 @@ static void look_for_all(struct drawn *d)
 
 /* ---- all of it ------------------------------------------------------------------------------ */
 
-static void is_found(const struct drawn *d, const struct ft_replay *p, size_t k, int rank,
-		     int64_t *matched, int64_t *unmatched)
+static void is_found(const struct drawn *d, const struct ft_replay *p, size_t k,
+		     int rank, int64_t *matched, int64_t *unmatched)
 {
 	for (int i = 0; i < d->n[rank]; i++) {
 		const struct kernel *x = &d->kernel[rank][i];
@@ -363,8 +373,8 @@ static void is_found(const struct drawn *d, const struct ft_replay *p, size_t k,
 			fail_msg("rank %d: kernel %d is found on %zu ranks, wanted %d",
 				 rank, i, ft_replay_meets(p, k, (size_t)i), x->ranks);
 		*matched += x->ranks > 0;
-		*unmatched += !x->ranks && (x->part[0].transfer || (x->part[0].told &&
-								   x->part[0].size > 1));
+		*unmatched += !x->ranks && (x->part[0].transfer ||
+					    (x->part[0].told && x->part[0].size > 1));
 	}
 }
 

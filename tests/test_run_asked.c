@@ -68,13 +68,14 @@ static bool beats(const struct ft_asked *q, const struct size *a, const struct s
 	       b->fleet.cost.usd_per_million_tokens;
 }
 
-static const struct size *best_of(const struct ft_asked *q, const struct size *z, size_t n,
-				  int which)
+static const struct size *best_of(const struct ft_asked *q, const struct size *z,
+				  size_t n, int which)
 {
 	const struct size *found = NULL;
 
 	for (size_t i = 0; i < n; i++) /* of equally cheap ones the smallest */
-		if (may_be(q, &z[i], which) && (!found || beats(q, &z[i], found, which)))
+		if (may_be(q, &z[i], which) &&
+		    (!found || beats(q, &z[i], found, which)))
 			found = &z[i];
 	return found;
 }
@@ -82,8 +83,11 @@ static const struct size *best_of(const struct ft_asked *q, const struct size *z
 static const char *title_of(const struct ft_asked *q, int which)
 {
 	static const char *const titles[] = {
-		"", "smallest in time, at P50", "smallest in time, at P90",
-		"cheapest within the budget", "largest within the megawatts",
+		"",
+		"smallest in time, at P50",
+		"smallest in time, at P90",
+		"cheapest within the budget",
+		"largest within the megawatts",
 	};
 
 	return which == 3 && q->days > 0 && q->tokens <= 0 ?
@@ -97,10 +101,10 @@ static const char *none_of(const struct size *z, size_t n, int which)
 
 	for (size_t i = 0; i < n; i++)
 		any_fits |= z[i].there && z[i].fits;
-	return which <= 2    ? "no size that the batch allows is done in time and fits" :
-	       !any_fits     ? "no size fits in memory" :
-	       which == 3    ? "the budget pays for no size that fits" :
-			       "all sizes that fit draw more";
+	return which <= 2 ? "no size that the batch allows is done in time and fits" :
+	       !any_fits  ? "no size fits in memory" :
+	       which == 3 ? "the budget pays for no size that fits" :
+			    "all sizes that fit draw more";
 }
 
 static bool is_asked(const struct ft_asked *q, int which)
@@ -111,8 +115,8 @@ static bool is_asked(const struct ft_asked *q, int which)
 }
 
 /* From `at` on, the answers to all that is asked. */
-static void is_answer(const struct ft_run_answer *is, size_t at, const struct ft_asked *q,
-		      const struct size *z, size_t n)
+static void is_answer(const struct ft_run_answer *is, size_t at,
+		      const struct ft_asked *q, const struct size *z, size_t n)
 {
 	for (int which = 1; which <= 4; which++) {
 		const struct size *best = best_of(q, z, n, which);
@@ -170,14 +174,16 @@ static void the_best_of_drawn_sizes_answers(void **state)
 			s.asked.tokens = 0;
 		}
 		for (size_t k = 0; k < n; k++) {
-			bool searched = rnd_below(&seed, 8), asked = rnd_below(&seed, 8);
+			bool searched = rnd_below(&seed, 8),
+			     asked = rnd_below(&seed, 8);
 
 			z[k] = (struct size){ searched && asked, true,
 					      any_fleet(8 + 8 * (int64_t)k) };
 			there += z[k].there;
 			o[k] = (struct ft_outcome){ .asked.n = asked };
 			o[k].asked.fleet[0] = z[k].fleet;
-			best[k] = (struct ft_planned){ .scenario = &s, .outcome = &o[k] };
+			best[k] =
+				(struct ft_planned){ .scenario = &s, .outcome = &o[k] };
 			plans[k] = (struct ft_plans){ .n = searched, .best = &best[k] };
 			list[turned ? n - 1 - k : k] = &plans[k];
 		}
@@ -264,7 +270,8 @@ static void work_out(const struct ft_asked *q, const struct ft_scenario *s,
 {
 	const struct ft_side side = ft_outcome_side(s, o);
 	const struct ft_deal deal = ft_deal_of(&side.purchase, &side.throughput);
-	const double kept[] = { odds->p90[FT_DRAWN_KEPT][0], odds->p50[FT_DRAWN_KEPT][0],
+	const double kept[] = { odds->p90[FT_DRAWN_KEPT][0],
+				odds->p50[FT_DRAWN_KEPT][0],
 				odds->p10[FT_DRAWN_KEPT][0] };
 	const double usd[] = { odds->p10[FT_DRAWN_USD][0], odds->p50[FT_DRAWN_USD][0],
 			       odds->p90[FT_DRAWN_USD][0] };
@@ -308,7 +315,8 @@ static struct ft_asked draw_question(const struct job *j)
 	if (q.budget_usd > 0)
 		q.budget_usd = z.fleet.usd[1] * (rnd_below(&seed, 2) ? 1.0001 : 0.9999);
 	if (q.megawatts > 0)
-		q.megawatts = z.fleet.megawatts * (rnd_below(&seed, 2) ? 1.0001 : 0.9999);
+		q.megawatts =
+			z.fleet.megawatts * (rnd_below(&seed, 2) ? 1.0001 : 0.9999);
 	return q;
 }
 
@@ -327,7 +335,8 @@ static void is_given(const struct ft_fleet *f, const struct ft_fleet *want)
 	near_frac(f->megawatts_high, want->megawatts_high, 1e-9);
 	near_frac(f->energy_mwh, want->energy_mwh, 1e-9);
 	near_frac(f->failures, want->failures, 1e-9);
-	near_frac(f->cost.usd_per_million_tokens, want->cost.usd_per_million_tokens, 1e-9);
+	near_frac(f->cost.usd_per_million_tokens, want->cost.usd_per_million_tokens,
+		  1e-9);
 }
 
 static void ask(struct job *j)
@@ -382,9 +391,10 @@ static void the_best_of_a_jobs_sizes_answers(void **state)
 static double worth(const struct ft_scenario *s, const struct ft_outcome *o,
 		    enum ft_basis basis)
 {
-	return basis == FT_EQUAL_GPUS	    ? (double)s->cluster->gpus :
-	       basis == FT_EQUAL_MONEY	    ? o->cost.usd_per_gpu_hour *
-						      (double)s->cluster->gpus :
+	return basis == FT_EQUAL_GPUS ?
+		       (double)s->cluster->gpus :
+	       basis == FT_EQUAL_MONEY ?
+		       o->cost.usd_per_gpu_hour * (double)s->cluster->gpus :
 	       basis == FT_EQUAL_MEGAWATTS ? o->cost.facility_provisioned_w :
 					     o->tokens_per_s * o->cost.goodput;
 }
@@ -422,13 +432,16 @@ static void the_likest_size_is_found(void **state)
 		for (int basis = 0; basis < FT_BASES; basis++) {
 			int64_t want = likest(&a, k, &b, (enum ft_basis)basis);
 
-			near_frac(ft_study_measure(a.at[k], &a.o[k], (enum ft_basis)basis),
+			near_frac(ft_study_measure(a.at[k], &a.o[k],
+						   (enum ft_basis)basis),
 				  worth(a.at[k], &a.o[k], (enum ft_basis)basis), 1e-12);
 			assert_int_equal(ft_study_fleet_like(a.at[k], &a.o[k], b.s,
-							     (enum ft_basis)basis, &err),
+							     (enum ft_basis)basis,
+							     &err),
 					 want);
 			if (!want)
-				assert_non_null(strstr(err.text, "no size of job that fits"));
+				assert_non_null(
+					strstr(err.text, "no size of job that fits"));
 		}
 	drop(&a);
 	drop(&b);

@@ -15,12 +15,18 @@ static uint64_t seed = 97;
 
 #define PICK(list) (list)[rnd_below(&seed, (int)(sizeof(list) / sizeof(*(list))))]
 
-static const char *const words[] = { "id",    "source",    "gpu",      "generation",
-				     "stack", "stack_root", "model",   "precision",
+static const char *const words[] = { "id",	 "source",     "gpu",	"generation",
+				     "stack",	 "stack_root", "model", "precision",
 				     "sharding", "optimizer" };
-static const char *const numbers[] = { "flop_per_token", "gpus", "sequence",
-				       "micro_tokens",	 "micro_batches",
-				       "tp",		 "pp",	 "cp", "ep" };
+static const char *const numbers[] = { "flop_per_token",
+				       "gpus",
+				       "sequence",
+				       "micro_tokens",
+				       "micro_batches",
+				       "tp",
+				       "pp",
+				       "cp",
+				       "ep" };
 
 /* A word that is this, begins or ends with it, or has it within; a number of that range. */
 struct filter {
@@ -123,7 +129,8 @@ static void is_row(const struct csv *t, size_t row, const struct ft_measured *m)
 
 	assert_string_equal(m->id, cell(t, row, "id"));
 	assert_string_equal(m->source, cell(t, row, "source"));
-	near_frac(m->tokens_per_s_per_gpu, value(t, row, "tokens_per_s_per_gpu"), 1e-12);
+	near_frac(m->tokens_per_s_per_gpu, value(t, row, "tokens_per_s_per_gpu"),
+		  1e-12);
 	/* what was predicted takes so much longer than what was measured */
 	near_frac(1 + m->error_frac, exp(-value(t, row, "log_ratio")), 1e-12);
 	for (size_t i = 0; i < n; i++)

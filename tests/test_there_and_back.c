@@ -24,13 +24,18 @@ struct drawn {
 
 /* ---- what is drawn, as it is written ------------------------------------------------------- */
 
-static void put_event(struct drawn *d, const char *category, const char *name, int pid,
-		      int tid, int64_t at_ns, int64_t ns)
+/* Of a host's thread, or of a stream of GPU 0. */
+static void put_event(struct drawn *d, const char *category, const char *name, int tid,
+		      int64_t at_ns, int64_t ns)
 {
+	bool of_host = !strncmp(category, "cpu", 3) ||
+		       !strcmp(category, "cuda_runtime") ||
+		       !strcmp(category, "user_annotation");
+
 	fprintf(d->out,
 		"{\"ph\":\"X\",\"cat\":\"%s\",\"name\":\"%s\",\"pid\":%d,\"tid\":%d,"
 		"\"ts\":%lld.%03lld,\"dur\":%lld.%03lld,\"args\":{",
-		category, name, pid, tid, (long long)at_ns / 1000,
+		category, name, of_host, tid, (long long)at_ns / 1000,
 		(long long)at_ns % 1000, (long long)ns / 1000, (long long)ns % 1000);
 }
 
@@ -41,7 +46,8 @@ static int64_t some_ns(int most_us)
 
 static void put_collective(struct drawn *d, bool transfer)
 {
-	static const char *const names[] = { "allreduce", "_allgather_base", "broadcast" };
+	static const char *const names[] = { "allreduce", "_allgather_base",
+					     "broadcast" };
 	static const char *const peers[] = { "send", "recv" };
 	static const char *const types[] = { "Float", "BFloat16" };
 	bool sends = rnd_below(&seed, 2);
@@ -63,7 +69,7 @@ static void put_operator(struct drawn *d, int id)
 {
 	static const char *const names[] = { "aten::mm", "aten::silu", "somebody::s" };
 
-	put_event(d, "cpu_op", PICK(names), 1, d->thread, d->at_ns, some_ns(1));
+	put_event(d, "cpu_op", PICK(names), d->thread, d->at_ns, some_ns(1));
 	fprintf(d->out, "\"External id\":%d", id);
 	if (rnd_below(&seed, 4))
 		fprintf(d->out,
@@ -78,7 +84,8 @@ static void put_asked(struct drawn *d, int id)
 	int n = rnd_below(&seed, 4);
 
 	for (int i = 0; i < n; i++) {
-		put_event(d, "cpu_op", "record_param_comms", 1, d->thread, d->at_ns + i, 0);
+		put_event(d, "cpu_op", "record_param_comms", d->thread, d->at_ns + i,
+			  0);
 		fprintf(d->out, "\"External id\":%d,", id + i);
 		put_collective(d, true);
 		fputs("}},\n", d->out);
@@ -88,7 +95,7 @@ static void put_asked(struct drawn *d, int id)
 
 static void put_call(struct drawn *d, const char *name, int i, int64_t ns)
 {
-	put_event(d, "cuda_runtime", name, 1, d->thread, d->at_ns, ns);
+	put_event(d, "cuda_runtime", name, d->thread, d->at_ns, ns);
 	fprintf(d->out, "\"correlation\":%d", i);
 	if (!rnd_below(&seed, 3))
 		fprintf(d->out, ",\"External id\":%d", 900 + i);
@@ -97,12 +104,13 @@ static void put_call(struct drawn *d, const char *name, int i, int64_t ns)
 
 static void put_launch(struct drawn *d, int i)
 {
-	static const char *const kernels[] = { "some_gemm", "k\\\"quoted\\\"", "b\\\\<c, d>(e)",
-					       "adam_update" };
+	static const char *const kernels[] = { "some_gemm", "k\\\"quoted\\\"",
+					       "b\\\\<c, d>(e)", "adam_update" };
 	enum { KERNEL, COPY, COLLECTIVE, SILENT } kind = rnd_below(&seed, 4);
 	bool by_operator = kind < COLLECTIVE && rnd_below(&seed, 2);
 	int s = rnd_below(&seed, STREAMS), id = 100 + 10 * i;
-	int64_t ns = some_ns(3), begin = d->at_ns + ns + some_ns(30), took = some_ns(90);
+	int64_t ns = some_ns(3), begin = d->at_ns + ns + some_ns(30),
+		took = some_ns(90);
 
 	if (by_operator)
 		put_operator(d, id);
@@ -117,7 +125,7 @@ static void put_launch(struct drawn *d, int i)
 		  kind == KERNEL     ? PICK(kernels) :
 		  kind == COLLECTIVE ? "ncclDevKernel_AllReduce" :
 				       "ncclDevKernel_SendRecv",
-		  0, streams[s], begin, took);
+		  streams[s], begin, took);
 	fprintf(d->out, "\"stream\":%d,\"correlation\":%d", streams[s],
 		rnd_below(&seed, 12) ? i : 5000 + i);
 	if (by_operator)
@@ -138,7 +146,7 @@ static void put_wait(struct drawn *d, int i)
 	int s = rnd_below(&seed, STREAMS);
 
 	if (d->n_records && rnd_below(&seed, 2)) {
-		put_event(d, "cuda_sync", "Stream Wait Event", 0, 7, d->at_ns, 0);
+		put_event(d, "cuda_sync", "Stream Wait Event", 7, d->at_ns, 0);
 		fprintf(d->out, "\"correlation\":%d", i);
 		if (d->used[s])
 			fprintf(d->out, ",\"stream\":%d", streams[s]);
@@ -185,14 +193,15 @@ static void put_other(struct drawn *d, int i)
 
 static void put_annotation(struct drawn *d, const char *name, int64_t from, int64_t to)
 {
-	put_event(d, "user_annotation", name, 1, d->thread, from, to - from);
+	put_event(d, "user_annotation", name, d->thread, from, to - from);
 	fputs("}},\n", d->out);
 }
 
 /* From the first call on; steps may lie over one another. */
 static void put_annotations(struct drawn *d, int64_t from, int steps)
 {
-	static const char *const names[] = { "forward \\\"x\\\"", "Optimizer.step#AdamW.step",
+	static const char *const names[] = { "forward \\\"x\\\"",
+					     "Optimizer.step#AdamW.step",
 					     "FSDP::pre_forward (layer)" };
 	int64_t all = d->at_ns - from;
 	char name[NAME];
@@ -265,8 +274,8 @@ static ft_ps since(const struct ft_recording *r, ft_ps at)
 	return at - call_of(r, r->call_order[0])->start;
 }
 
-static void same_text(const struct ft_recording *a, int32_t x, const struct ft_recording *b,
-		      int32_t y)
+static void same_text(const struct ft_recording *a, int32_t x,
+		      const struct ft_recording *b, int32_t y)
 {
 	assert_string_equal(ft_recording_text(a, x), ft_recording_text(b, y));
 }
@@ -382,7 +391,8 @@ static void same_marks(const struct ft_recording *a, const struct ft_recording *
 	for (size_t i = 0; i < a->n_steps; i++) {
 		same_text(a, a->step[i].name, b, b->step[i].name);
 		assert_int_equal(a->step[i].marked, b->step[i].marked);
-		assert_int_equal(since(a, a->step[i].begin), since(b, b->step[i].begin));
+		assert_int_equal(since(a, a->step[i].begin),
+				 since(b, b->step[i].begin));
 		assert_int_equal(since(a, a->step[i].end), since(b, b->step[i].end));
 	}
 }
