@@ -1,9 +1,10 @@
 /*
- * tests/test_search_identity.c - ranks share a search where they were asked the same: drawn pairs of searches, which
- * differ in one thing or in none
+ * tests/test_search_identity.c - ranks share a search where they were asked the same, and answers an error where what is
+ * predicted is the same: pairs which differ in one thing or in none
  */
 #include "base/arena.h"
 #include "base/node.h"
+#include "foretoken/study_decide.h"
 #include "study/search.h"
 #include "tests/check.h"
 
@@ -110,10 +111,71 @@ static void what_is_asked_tells_searches_apart(void **state)
 	assert_in_range(alike, DRAWS / 8, DRAWS / 2);
 }
 
+/* Another plan or size has the same error; another model, GPU, stack or format its own. */
+static const struct {
+	const char *text;
+	int job;
+} predicted[] = {
+#define JOB(model, cluster, stack, more) \
+	"{model: {name: " model ", num_hidden_layers: 2}, cluster: {" cluster \
+	"}, stack: " stack \
+	", training: {sequence_length: 512, global_batch_size: 32" more "}}"
+	{ JOB("llama3-8b", "gpu: h100-sxm, gpus: 8", "torch-2.11-eager", ""), 0 },
+	{ JOB("llama3-8b", "gpu: h100-sxm, gpus: 16", "torch-2.11-eager", ""), 0 },
+	{ JOB("llama3-8b", "gpu: h100-sxm, gpus: 8", "torch-2.11-eager",
+	      ", sharding: fsdp, parallel: {tp: 2}"),
+	  0 },
+	{ JOB("mixtral-8x7b", "gpu: h100-sxm, gpus: 8", "torch-2.11-eager", ""), 1 },
+	{ JOB("llama3-8b", "gpu: h200, gpus: 8", "torch-2.11-eager", ""), 2 },
+	{ JOB("llama3-8b", "gpu: h100-sxm, gpus: 8", "torch-2.11-compile", ""), 3 },
+	{ JOB("llama3-8b", "gpu: h100-sxm, gpus: 8", "torch-2.11-eager",
+	      ", precision: fp16"),
+	  4 },
+#undef JOB
+};
+
+enum { PREDICTED = sizeof(predicted) / sizeof(*predicted) };
+
+static uint64_t job_of(const char *text)
+{
+	struct ft_shelf *shelf = ft_shelf_new();
+	struct arena mem = { 0 };
+	struct ft_error err;
+	struct node *root = node_read_text(&mem, "job", text, strlen(text), &err);
+	struct ft_scenario *s;
+	struct ft_outcome o;
+	uint64_t job;
+
+	ok_or_say(root, err);
+	s = ft_scenario_from(shelf, root, "job", true, &err);
+	ok_or_say(s, err);
+	ok_or_say(ft_study_simulate(s, NULL, NULL, &o, &err), err);
+	job = ft_outcome_side(s, &o).throughput.job;
+	ft_outcome_release(&o);
+	ft_scenario_free(s);
+	ft_shelf_free(shelf);
+	arena_release(&mem);
+	return job;
+}
+
+static void what_is_predicted_tells_errors_apart(void **state)
+{
+	uint64_t job[PREDICTED];
+
+	(void)state;
+	for (int i = 0; i < PREDICTED; i++) {
+		job[i] = job_of(predicted[i].text);
+		for (int k = 0; k < i; k++)
+			assert_int_equal(job[i] == job[k],
+					 predicted[i].job == predicted[k].job);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_is_asked_tells_searches_apart),
+		cmocka_unit_test(what_is_predicted_tells_errors_apart),
 	};
 
 	return cmocka_run_group_tests_name("search identity", tests, NULL, NULL);
