@@ -1,26 +1,27 @@
 /*
- * tests/test_whatif_wishes.c - recorded steps with some kernels faster and some collectives left out: drawn recordings and
- * wishes; the step replayed here, what each part adds as its mean over all orders, durations added up one by one
+ * tests/test_whatif_wishes.c - recorded steps on another GPU, with some kernels faster and some collectives left out: drawn
+ * recordings and wishes; the step replayed here, what each part adds as its mean over all orders, durations added up
+ * one by one
  */
 #include <math.h>
 
 #include "base/arena.h"
+#include "base/node.h"
+#include "base/stats.h"
+#include "foretoken/hw.h"
 #include "foretoken/study_whatif.h"
 #include "tests/made_recording.h"
 
-enum { DRAWS = 100, STEPS = 3, KERNELS = 9, RANKS = 2, STREAMS = 2 };
+enum { DRAWS = 90, STEPS = 3, KERNELS = 9, RANKS = 2, STREAMS = 2 };
 
 static uint64_t seed = 163;
 
 #define PICK(list) (list)[rnd_below(&seed, (int)(sizeof(list) / sizeof(*(list))))]
 
-static const char *const names[] = { "some_gemm",
-				     "flash_fwd",
-				     "elementwise_kernel",
-				     "FusedOptimizer_x",
-				     "ncclDevKernel_AllReduce",
-				     "mystery",
-				     "copy" };
+static const char *const names[] = {
+	"some_gemm", "flash_fwd", "elementwise_kernel",	    "FusedOptimizer_x",
+	"mystery",   "copy",	  "ncclDevKernel_AllReduce"
+};
 
 struct drawn {
 	int ranks, steps, at[RANKS];
@@ -77,13 +78,14 @@ static void put_rank(struct drawn *d, int rank)
 	}
 }
 
-static void draw(struct drawn *d)
+/* To another GPU none goes with collectives: how long they take there is another test's. */
+static void draw(struct drawn *d, bool alone)
 {
 	*d = (struct drawn){ .ranks = 1 + rnd_below(&seed, RANKS),
 			     .steps = 1 + rnd_below(&seed, STEPS) };
 	for (int s = 0; s < d->steps; s++)
 		for (int i = 0; i < KERNELS; i++) {
-			d->name[s][i] = PICK(names);
+			d->name[s][i] = names[rnd_below(&seed, alone ? 6 : 7)];
 			d->stream[s][i] = rnd_below(&seed, STREAMS);
 			d->gap[s][i] = rnd_below(&seed, 12);
 		}
@@ -101,6 +103,9 @@ struct told {
 	struct ft_replayed recorded;
 	bool asked[RANKS][STEPS];
 	int n; /* steps of all ranks */
+	struct ft_retiming *retiming;
+	double host; /* calls and pauses take so many times as long */
+	double spread_s[RANKS][STEPS * KERNELS], by_s[3];
 };
 
 static enum ft_whatif_part part(const struct ft_rec_op *op)
@@ -137,19 +142,34 @@ static void find_steps(struct told *t)
 	}
 }
 
+/* On the other GPU, and there so many times faster. */
+static void wish_op(struct told *t, size_t k, size_t i)
+{
+	const struct ft_rec_left all = { 1, 1, 1, 1 };
+	const struct ft_rec_op *op = ft_recording_op(rank(t, k), i);
+	double by = t->q->speedup[op->rec_class], time_s = (double)op->duration * 1e-12;
+	double ratio = 1, spread = 0;
+	enum ft_retimed_by how = FT_RETIMED_NOT;
+
+	if (t->retiming)
+		how = ft_retime(t->retiming, rank(t, k), op, &all, &ratio, &spread);
+	t->by_s[how] += time_s;
+	t->spread_s[k][i] = time_s * ratio * spread;
+	if (ratio < 1 || ratio > 1)
+		t->is.op[k][i] = ft_ps_from_s(time_s * ratio);
+	if (by > 0) {
+		t->is.op[k][i] = (ft_ps)((double)t->is.op[k][i] / by);
+		t->spread_s[k][i] /= by;
+	}
+	if (op->rec_class == FT_REC_COLLECTIVE && t->q->without[FT_ALL_REDUCE])
+		t->is.op[k][i] = 0;
+}
+
 static void wish(struct told *t)
 {
 	for (size_t k = 0; k < ft_replay_ranks(t->p); k++)
-		for (size_t i = 0; i < ft_recording_ops(rank(t, k)); i++) {
-			const struct ft_rec_op *op = ft_recording_op(rank(t, k), i);
-			double by = t->q->speedup[op->rec_class];
-
-			if (by > 0)
-				t->is.op[k][i] = (ft_ps)((double)t->was.op[k][i] / by);
-			if (op->rec_class == FT_REC_COLLECTIVE &&
-			    t->q->without[FT_ALL_REDUCE])
-				t->is.op[k][i] = 0;
-		}
+		for (size_t i = 0; i < ft_recording_ops(rank(t, k)); i++)
+			wish_op(t, k, i);
 }
 
 /* Of the slowest rank the mean over its steps, with the parts changed that a set holds. */
@@ -164,6 +184,8 @@ static double step_of(const struct told *t, unsigned parts)
 		for (size_t i = 0; i < ft_recording_ops(rank(t, k)); i++)
 			if (parts >> part(ft_recording_op(rank(t, k), i)) & 1)
 				mixed.op[k][i] = t->is.op[k][i];
+	if (parts >> FT_PART_HOST & 1)
+		mixed.host_factor = t->host;
 	at = ft_replay_run(t->p, &mixed, &mem);
 	for (size_t k = 0; k < ft_replay_ranks(t->p); k++) {
 		double sum = 0, n = 0;
@@ -214,7 +236,7 @@ static bool counts(const struct told *t, size_t k, size_t i)
 static unsigned check_durations(const struct told *t, const struct ft_whatif *a)
 {
 	double was_s[FT_PARTS] = { 0 }, is_s[FT_PARTS] = { 0 }, all_s = 0, other_s = 0;
-	unsigned changed = 0;
+	unsigned changed = (unsigned)(t->host < 1 || t->host > 1) << FT_PART_HOST;
 
 	for (size_t k = 0; k < ft_replay_ranks(t->p); k++)
 		for (size_t i = 0; i < ft_recording_ops(rank(t, k)); i++) {
@@ -235,6 +257,11 @@ static unsigned check_durations(const struct told *t, const struct ft_whatif *a)
 		assert_int_equal(a->change[i].changed, changed >> i & 1);
 	}
 	near_frac(a->classified_frac, 1 - other_s / all_s, 1e-9);
+	for (int i = 0; i < 3; i++)
+		near_frac(1 + (i == FT_RETIMED_BY_WORK	   ? a->by_work_frac :
+			       i == FT_RETIMED_BY_STAND_IN ? a->by_stand_in_frac :
+							     a->kept_frac),
+			  1 + (t->retiming ? t->by_s[i] / all_s : 0), 1e-12);
 	return changed;
 }
 
@@ -271,6 +298,29 @@ static void check_where(const struct told *t, const struct ft_rec_where *is)
 	}
 }
 
+/* A part's error counts as far as its kernels' time fits into the step; those of parts are apart. */
+static void check_range(const struct told *t, const struct ft_whatif *a)
+{
+	double square = 0, off;
+
+	for (int of = 0; of < FT_PARTS; of++) {
+		double busy_s = a->change[of].replayed_s, sum = 0;
+
+		for (size_t k = 0; k < ft_replay_ranks(t->p); k++)
+			for (size_t i = 0; i < ft_recording_ops(rank(t, k)); i++)
+				if ((int)part(ft_recording_op(rank(t, k), i)) == of &&
+				    counts(t, k, i))
+					sum += t->spread_s[k][i] / t->n;
+		if (busy_s > a->replayed.step_s)
+			sum *= a->replayed.step_s / busy_s;
+		square += sum * sum;
+	}
+	off = NORMAL_P90 * sqrt(square) / a->step_s;
+	near_frac(a->low_s, a->step_s / (1 + off), 1e-9);
+	near_frac(a->high_s, a->step_s * (1 + off), 1e-9);
+	assert_int_equal(off > 0, t->retiming && square > 0);
+}
+
 static void check(struct told *t, const struct ft_whatif *a)
 {
 	double step[1 << FT_PARTS] = { 0 };
@@ -288,8 +338,7 @@ static void check(struct told *t, const struct ft_whatif *a)
 			step[s] = step_of(t, s);
 	near_frac(a->recorded_step_s, step[0], 1e-9);
 	near_frac(a->step_s, step[all], 1e-9);
-	near_frac(a->low_s, step[all], 1e-9); /* no wish is uncertain */
-	near_frac(a->high_s, step[all], 1e-9);
+	check_range(t, a); /* no wish is uncertain, another GPU is */
 	for (int i = 0; i < FT_PARTS; i++)
 		near_frac(1 + a->change[i].step_s,
 			  1 + (all >> i & 1 ? mean_added(step, all, 0, i) : 0), 1e-13);
@@ -316,12 +365,44 @@ static const char *why_not(const struct told *t)
 		       NULL;
 }
 
+static double host_of(struct ft_shelf *shelf, const char *gpu)
+{
+	struct arena mem = { 0 };
+	struct ft_error err;
+	const char *text = arena_printf(&mem, "{cluster: {gpu: %s, gpus: 1}}", gpu);
+	struct node *root = node_read_text(&mem, "one", text, strlen(text), &err);
+	struct ft_scenario *s = ft_scenario_from(shelf, root, "one", false, &err);
+	double factor;
+
+	ok_or_say(s, err);
+	factor = s->cluster->node->host_factor.value;
+	ft_scenario_free(s);
+	arena_release(&mem);
+	return factor;
+}
+
+static void to_another(struct told *t, struct ft_shelf *shelf, struct ft_gpu *gpu[2])
+{
+	const char *const names_of[] = { "h200", t->q->gpu };
+	double factor[2];
+	struct ft_error err;
+
+	for (int i = 0; i < 2; i++) {
+		gpu[i] = ft_gpu_load(names_of[i], NULL, &err);
+		ok_or_say(gpu[i], err);
+		factor[i] = host_of(shelf, names_of[i]);
+	}
+	t->retiming = ft_retiming_new(gpu[0], gpu[1]);
+	t->host = factor[0] > 0 && factor[1] > 0 ? factor[1] / factor[0] : 1;
+}
+
 /* Was it answered? */
-static bool ask(const struct ft_replay *p)
+static bool ask(const struct ft_replay *p, const char *gpu)
 {
 	static const char *const steps[] = { NULL, NULL, "3", "4" };
-	struct ft_whatif_request q = { .replay = p, .step = PICK(steps) };
-	struct told t = { .p = p, .q = &q };
+	struct ft_whatif_request q = { .replay = p, .step = PICK(steps), .gpu = gpu };
+	struct told t = { .p = p, .q = &q, .host = 1 };
+	struct ft_gpu *both[2] = { NULL, NULL };
 	struct ft_shelf *shelf = ft_shelf_new();
 	struct ft_error err = { 0 };
 	struct ft_whatif a;
@@ -331,7 +412,9 @@ static bool ask(const struct ft_replay *p)
 	for (int c = 0; c < FT_REC_CLASSES; c++)
 		if (!rnd_below(&seed, 3))
 			q.speedup[c] = 0.5 * (1 + rnd_below(&seed, 6));
-	q.without[FT_ALL_REDUCE] = !rnd_below(&seed, 4);
+	q.without[FT_ALL_REDUCE] = !gpu && !rnd_below(&seed, 4);
+	if (gpu)
+		to_another(&t, shelf, both);
 	why = why_not(&t);
 	ok = ft_study_whatif(shelf, &q, &a, &err);
 	if (!why) {
@@ -340,6 +423,9 @@ static bool ask(const struct ft_replay *p)
 	} else if (ok || !strstr(err.text, why)) {
 		fail_msg("%s instead of %s", ok ? "taken" : err.text, why);
 	}
+	ft_retiming_free(t.retiming);
+	for (int i = 0; i < 2; i++)
+		ft_gpu_free(both[i]);
 	ft_shelf_free(shelf);
 	return ok;
 }
@@ -355,14 +441,16 @@ static void wishes_are_replayed(void **state)
 		struct ft_error err;
 		struct drawn d;
 
-		draw(&d);
+		const char *gpu = i % 3 ? NULL : i % 2 ? "b200" : "h100-sxm";
+
+		draw(&d, gpu);
 		for (int k = 0; k < d.ranks; k++)
 			r[k] = end(&d.text[k]);
 		p = ft_replay_build((const struct ft_recording *const *)r,
 				    (size_t)d.ranks, &err);
 		ok_or_say(p, err);
 		for (int k = 0; k < 3; k++)
-			answered += ask(p);
+			answered += ask(p, gpu);
 		ft_replay_free(p);
 		for (int k = 0; k < d.ranks; k++)
 			ft_recording_free(r[k]);
