@@ -31,7 +31,7 @@ static void a_disk_that_fails_is_told_in_the_systems_words(void **state)
 	const cookie_io_functions_t disk = { .read = fails_later,
 					     .seek = back_to_its_begin };
 	struct arena mem = { 0 };
-	struct ft_error err;
+	struct ft_error err = { .of_system = false };
 	char bytes[4096];
 	struct input *in;
 	off_t at = 0;
