@@ -50,8 +50,8 @@ void import_name(struct ft_measurement *m, char id[256])
 	m->impl = m->impl ? m->impl : "";
 	m->pass = m->pass ? m->pass : "";
 	snprintf(id, 256,
-		 "%s %s %s %s %s %s m%g n%g k%g b%g h%g/%g s%g d%g "
-		 "bytes%g gpus%g%s%s",
+		 "%s %s %s %s %s %s m%.15g n%.15g k%.15g b%.15g h%.15g/%.15g s%.15g "
+		 "d%.15g bytes%.15g gpus%.15g%s%s",
 		 m->kind, m->kernel, m->dtype, m->layout, m->impl, m->pass, m->m, m->n,
 		 m->k, m->batch, m->heads, m->kv_heads, m->sequence, m->head_dim,
 		 m->bytes, m->gpus, m->causal ? " causal" : "", m->warm ? " warm" : "");

@@ -105,11 +105,6 @@ static void describe(struct trace *t, struct call *c)
 	c->m.in_step = true;
 	c->m.warm =
 		!measurement_is(&c->m, "collective") && !measurement_is(&c->m, "trace");
-	c->m.kernel = c->m.kernel ? c->m.kernel : "";
-	c->m.dtype = c->m.dtype ? c->m.dtype : "";
-	c->m.layout = c->m.layout ? c->m.layout : "";
-	c->m.impl = c->m.impl ? c->m.impl : "";
-	c->m.pass = c->m.pass ? c->m.pass : "";
 	import_name(&c->m, id);
 	c->cell = measurement_is(&c->m, "trace") ?
 			  arena_printf(&t->mem, "trace %s", kernel) :
@@ -186,12 +181,10 @@ static bool store_cells(struct trace *t, struct ft_store *s, size_t *stored,
 		for (size_t k = 0; k < n; k++)
 			time_us[k] = t->call[i + k].time_us;
 		m.cell = t->call[i].cell;
-		m.status = "ok";
 		m.reps = (double)n;
 		m.time_us = stats_median(time_us, n);
 		m.p10_us = stats_quantile(time_us, n, 0.1);
 		m.p90_us = stats_quantile(time_us, n, 0.9);
-		m.relative_error = m.clock_mhz = m.power_w = m.temperature_c = -1;
 		if (!ft_store_add(s, &m, err))
 			return false;
 		++*stored;

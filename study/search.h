@@ -135,8 +135,9 @@ void search_close(struct worker *w);
 void search_note_point(struct search_job *j, const struct found *f);
 void search_find_front(struct search_job *j, double worst);
 
-/* study/search_ranks.c: a phase with other processes: rank 0's side
+/* study/search_ranks.c: a phase with other processes. The identity of a search; rank 0's side
  * of a phase, or a process alone's; and a member's thread. */
+uint64_t search_identity(const struct search_job *j);
 void search_begin_phase(struct search_job *j);
 void search_for_rank_0(void *workers, int i);
 void search_watch_for_rank_0(void *workers, bool stop, bool over);

@@ -15,7 +15,7 @@
 #include "study/search.h"
 
 /* Of the search: processes that differ in it do not search together. */
-static uint64_t identity(const struct search_job *j)
+uint64_t search_identity(const struct search_job *j)
 {
 	const struct ft_search *s = j->search;
 	struct ft_digest d = { 0, 0 };
@@ -127,7 +127,7 @@ void search_begin_phase(struct search_job *j)
 		.result = bounds ? take_bounds : take_step,
 	};
 	if (j->search->ranks)
-		ranks_begin(j->search->ranks, identity(j));
+		ranks_begin(j->search->ranks, search_identity(j));
 }
 
 /* ---- another rank: for rank 0 ------------------------------------------------------- */

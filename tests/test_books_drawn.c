@@ -260,6 +260,32 @@ static void check_taken(const struct drawn *d, const struct ft_prices *p)
 	assert_int_equal(p->n_taken, n);
 }
 
+/* All figures that some book has, each as it stands in the answer. */
+static void check_figures(const struct drawn *d, const struct ft_prices *p,
+			  const struct ft_number *const *facility,
+			  const struct ft_number *const *operation)
+{
+	struct ft_figure f[FT_FIGURES_MOST];
+	size_t n = ft_prices_figures(p, f), at = 0;
+	int book;
+
+	for (int s = FACILITY; s <= OPERATION; s++)
+		for (int i = 0; i < (s == OPERATION ? 7 : 3); i++) {
+			const char *unit = s == OPERATION && !i ?
+						   "of the capital a year" :
+						   units[s][i];
+
+			if (!counts(d, s, i, &book))
+				continue;
+			assert_true(at < n);
+			assert_string_equal(f[at].name, keys[s][i]);
+			assert_string_equal(f[at].unit, unit);
+			assert_ptr_equal(f[at++].is,
+					 (s == OPERATION ? operation : facility)[i]);
+		}
+	assert_int_equal(n, at);
+}
+
 static void check(const struct drawn *d, const struct ft_prices *p)
 {
 	const struct ft_number *const facility[] = { &p->colocation_usd_per_kw_month,
@@ -282,6 +308,7 @@ static void check(const struct drawn *d, const struct ft_prices *p)
 		is_number(d, facility[i], FACILITY, i);
 	for (int i = 0; i < 7; i++)
 		is_number(d, operation[i], OPERATION, i);
+	check_figures(d, p, facility, operation);
 	if (!d->rents) {
 		is_price(d, &p->storage, OPERATION, 7);
 		is_price(d, &p->management, OPERATION, 8);

@@ -109,6 +109,11 @@ static void what_follows_the_last_layer_is_no_part_of_it(void **state)
 	assert_int_equal(last_end, 28); /* two */
 	has("qaoqaohhHNxbyyRMNNNNxbyyREWWWWWW", layers);
 	assert_int_equal(last_end, 26);
+	/* nothing leads where the step begins with a product, or with something else */
+	has("qaoEqaoEEE", "f0@0 f1@4");
+	assert_int_equal(last_end, 8);
+	has("XqaoEqaoEEE", "f0@1 f1@5");
+	assert_int_equal(last_end, 9);
 }
 
 static void micro_batches_are_told_apart_by_the_shortest_run(void **state)

@@ -49,6 +49,9 @@ ok "a price given as 0" refused "price fiber=0:1:15: .*should be above 0 and at 
 ok "a price given below 0" refused "fiber: -2 is negative" $f compare $a $a --price fiber=-2
 ok "a price given in another currency" refused "'EUR' is not a unit of an amount" $f bom $a --price "fiber=3 EUR"
 ok "a price given without an amount" refused "write --price ITEM=USD" $f bom $a --price fiber
+ok "the highest price that can be given" sh -c "$f bom $a --set 'cost.price_of={hgx-h100-server: 1e12 USD}' >/dev/null"
+ok "and a higher one" refused "should be above 0 and at most 1e12 USD" $f bom $a --set 'cost.price_of={hgx-h100-server: 1.001e12 USD}'
+ok "and none" refused "should be above 0 and at most 1e12 USD" $f bom $a --set 'cost.price_of={hgx-h100-server: 0 USD}'
 ok "a price given as a list" refused "price_of: should be a map" $f bom $a --set "cost.price_of=[1]"
 ok "prices given on the command line" sh -c "$f bom $a --price hgx-h100-server=250000 --price storage-server=90000 >$tmp/o && grep -q '^server  *hgx-h100-server  *128  *250000  *32000000  *given  *-  *given  *given on the command line' $tmp/o && grep -q '^Given: hgx-h100-server, storage-server.' $tmp/o"
 ok "a price given of what no line is" sh -c "for c in bom simulate; do $f \$c $a --price nic-400g=1 --price fiber=5 >$tmp/o && grep -q '^Given: fiber[.]\$' $tmp/o && grep -q '^Given, but on no line of the bill: nic-400g[.]\$' $tmp/o && $f \$c $a --price nic-400g=1 --json | jq -e '.prices.given_in_vain == \"nic-400g\"' || exit; done"

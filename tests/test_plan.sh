@@ -109,6 +109,13 @@ ok "sizes that contradict each other" fails 1 "no parallel plan of .* is legal" 
 ok "a held key that is no size" fails 1 "should be a whole number" $f plan "$tmp/a.yaml" --set training.parallel.tp=many
 ok "a key that is not searched" fails 1 "that key cannot be searched" $f plan "$tmp/a.yaml" --free training.precision
 ok "an odd list of sizes" fails 1 "write 1 to 32 sizes" $f plan "$tmp/a.yaml" --set 'cluster.gpus=[]'
+as_many() { # PLANS OPTION...: so many of those that fit
+	n=$1
+	shift
+	$f plan "$tmp/a.yaml" --json "$@" >"$tmp/j" && jq -e "(.best | length) == $n and .feasible > $n" "$tmp/j" >/dev/null
+}
+ok "five plans, where nobody says how many" as_many 5
+ok "or as many as are asked for" as_many 3 --top 3
 ok "--top" fails 64 "takes 1 to 100" $f plan "$tmp/a.yaml" --top 0
 ok "--rank-by" fails 64 "takes tokens, usd or days" $f plan "$tmp/a.yaml" --rank-by luck
 ok "--emit" fails 64 "takes megatron" $f plan "$tmp/a.yaml" --emit cobol

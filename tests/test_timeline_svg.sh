@@ -32,6 +32,18 @@ for i, y in enumerate(sorted(rows)):
     assert len(row) == passes + len(flushes) + 1, len(row)  # and the optimizer
     for a, b in zip(row, row[1:]):
         assert b[0] >= a[1] - 0.02, (a, b)
+# a number stands in the middle of its box, where that is wide enough
+box, numbers = None, 0
+for e in root.iter():
+    title = e.find(ns + "title") if e.tag == ns + "rect" else None
+    if title is not None:
+        box = e, title.text
+    elif e.tag == ns + "text" and e.get("class") == "n":
+        x, y, w, h = (float(box[0].get(k)) for k in ("x", "y", "width", "height"))
+        assert "of micro-batch %s," % e.text in box[1], (box[1], e.text)
+        assert abs(float(e.get("x")) - (x + w / 2)) < 0.02 and abs(float(e.get("y")) - 3 - (y + h / 2)) < 1, box[1]
+        numbers += 1
+assert numbers
 words = [t.text for t in root.iter(ns + "text")]
 assert sum(w.startswith("bubble") for w in words) == stages
 assert any(w.startswith("Pipeline bubble: ") for w in words) and any("time of the step in " in w for w in words)

@@ -152,6 +152,8 @@ for (pid, name), of in counters.items():
     of = sorted(of, key=lambda c: c["ts"])
     at, watts = [c["ts"] for c in of], [c["args"]["GPU"] for c in of]
     assert at[0] == 0 and watts[-1] == min(watts) and len(set(at[:-1])) == len(at) - 1
+    # what is drawn is a change, but for the end's
+    assert all(a != b for a, b in zip(watts[:-3], watts[1:-2])), watts
     for row, slices_of in slices.items():
         if row[0] != pid or rows[row] not in ("compute", "phase"):
             continue
