@@ -336,6 +336,8 @@ static const char *kind_for(const struct family *family, const char *key)
 		return family->experts ? NULL : "mixtral or qwen3_moe";
 	case LATENT:
 		return family->latent ? NULL : "deepseek_v3";
+	case GLOBAL:
+		return family->global_heads ? NULL : "gemma4_text";
 	default:
 		return NULL;
 	}

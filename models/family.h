@@ -99,8 +99,9 @@ const char *family_default(const struct family *family, size_t i, const char **v
 bool family_is_common(const char *key);
 const char *family_common(size_t i);
 
-/* Which models have it: all kinds, those with routed experts, those with latent attention. */
-enum family_key_of { ANY, ROUTED, LATENT };
+/* Which models have it: all kinds, those with routed experts, those with latent attention,
+ * those whose global layers have heads of their own. */
+enum family_key_of { ANY, ROUTED, LATENT, GLOBAL };
 enum family_key_of family_key_of(const char *common);
 
 /* The most that it may say; FAMILY_MOST: docs/limits.md has no bound of it. */

@@ -375,6 +375,7 @@ static const struct {
 	{ "cluster.imperfections.gpu_speed_spread_frac", "the node's" },
 	{ "training.sequence_length", "none: it must be given" },
 	{ "training.global_batch_size", "none: it must be given" },
+	{ "training.pipeline_flushes", "1" },
 	{ "training.recompute_layers", "all, under full recomputation" },
 	{ "training.lora.targets", "attention" },
 	{ "training.lora.dropout", "false" },

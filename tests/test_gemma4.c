@@ -142,6 +142,9 @@ static void what_is_not_simulated_is_refused(void **state)
 		{ "{name: gemma4-31b, num_global_key_value_heads: 5}",
 		  "num_global_key_value_heads: num_attention_heads 32 is not a "
 		  "multiple of 5" },
+		{ "{name: llama3-8b, global_head_dim: 512}",
+		  "global_head_dim does nothing in a model of type llama; leave it out, "
+		  "or say a model_type that has it, such as gemma4_text" },
 	};
 
 	(void)state;
