@@ -12,7 +12,7 @@ program = sys.argv[1]
 GIVEN = dict.fromkeys(["model", "cluster.gpu", "cluster.gpus", "training.sequence_length", "training.global_batch_size"],
                       "none: it must be given")
 IN_WORDS = {  # defaults that no answer states
-    **GIVEN, "training.recompute_layers": "all, under full recomputation", "training.lora.targets": "attention",
+    **GIVEN, "training.pipeline_flushes": "1", "training.recompute_layers": "all, under full recomputation", "training.lora.targets": "attention",
     "training.lora.dropout": "false", "training.lora.fp32_adapters": "false", "cost.take_or_pay": "true",
     "cluster.imperfections.seed": "1", "cluster.imperfections.placement": "packed",
     "cluster.imperfections.failed_uplinks_frac": "0", "cluster.imperfections.failed_spines": "0",
