@@ -51,7 +51,7 @@ struct progress {
 	struct stage_state *is;	    /* [stages] */
 	struct stage_state *before; /* [stages] its tail, */
 	ft_ps *input;		    /* [stages] and when that one's input was there */
-	ft_ps **end;		    /* [stages][4 * vpp * m], NOT_YET: not over */
+	ft_ps **end;	     /* [stages][FT_SLOT_UPDATE * vpp * m], NOT_YET: not over */
 	struct source *from; /* [stages][2 * vpp]: of forwards, and of backwards */
 };
 

@@ -8,8 +8,6 @@
  * Source: torch/distributed/pipelining, stage.py (run_post_backward, scale_grads) and
  * schedules.py (_merge_outputs).
  */
-#include <math.h>
-
 #include "traces/memory.h"
 #include "traces/sharding.h"
 #include "traces/stage.h"
@@ -32,6 +30,23 @@ static void reduce_stage(struct stage *st, bool joins)
 	for (int64_t c = 0; c < b->plan->vpp; c++)
 		for (int64_t l = st->begin[c]; l < st->end[c]; l++)
 			reduce_in_the_end(b, b->unit[l], joins);
+}
+
+/* What each run ends with on a stage, the model's last or another, if anything. */
+static bool flush_ends(const struct builder *b, bool last)
+{
+	return b->plan->pp > 1 &&
+	       (b->rules->scaled_in_pipeline || (last && b->rules->keeps_outputs));
+}
+
+static void flush_end(struct builder *b, struct held stage, bool last, double freed)
+{
+	if (last && b->rules->keeps_outputs)
+		outputs_join(b, freed);
+	if (b->rules->scaled_in_pipeline)
+		put_memory(b, "gradient_scale", "copy",
+			   2 * gradient_width(b) * held_share(b, stage),
+			   (int)stage.tensors);
 }
 
 static bool flush_sums(const struct builder *b, int64_t micro_batch)

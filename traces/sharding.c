@@ -420,22 +420,6 @@ void mark_optimizer(struct builder *b, size_t from)
 			b->seg->op[i].optimizer = true;
 }
 
-bool flush_ends(const struct builder *b, bool last)
-{
-	return b->plan->pp > 1 &&
-	       (b->rules->scaled_in_pipeline || (last && b->rules->keeps_outputs));
-}
-
-void flush_end(struct builder *b, struct held stage, bool last, double freed)
-{
-	if (last && b->rules->keeps_outputs)
-		outputs_join(b, freed);
-	if (b->rules->scaled_in_pipeline)
-		put_memory(b, "gradient_scale", "copy",
-			   2 * gradient_width(b) * held_share(b, stage),
-			   (int)stage.tensors);
-}
-
 /* InternEvo's HybridZeroOptimizer: a rank has whole tensors, about as many parameters as each other one,
  * and sends them to all, when the ranks before it have sent theirs. Parts are taken as equal. */
 static void broadcast_weights(struct builder *b, struct held stage)

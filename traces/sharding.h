@@ -34,9 +34,6 @@ bool sums_shards(const struct builder *b); /* of micro-batches, each reduced */
 void accumulate_gradients(struct builder *b, struct held unit, bool first);
 void cast_weights(struct builder *b, struct held unit);
 /* Of a pipeline: the last stage's outputs joined, a stage's gradients divided by the micro-batches. */
-/* What each run of the pipeline ends with on a stage (the model's last?), if anything. */
-bool flush_ends(const struct builder *b, bool last);
-void flush_end(struct builder *b, struct held stage, bool last, double freed);
 void mark_optimizer(struct builder *b, size_t from); /* what was put since then */
 /* ends: of the stage, embedding and head. */
 void optimizer_ops(struct builder *b, struct held stage, struct held ends, double tied);

@@ -5,7 +5,7 @@
 
 #include "base/arena.h"
 #include "base/node.h"
-#include "clock.h"
+#include "base/clock.h"
 #include "foretoken/cost.h"
 
 static void one(const char *cluster_text, const struct ft_prices *book)
@@ -21,14 +21,14 @@ static void one(const char *cluster_text, const struct ft_prices *book)
 		struct ft_cluster *c;
 		struct ft_bom *bom;
 
-		t = now_s();
+		t = clock_now_s();
 		c = ft_cluster_load_rows(node, 0, &err);
-		load_s += now_s() - t;
+		load_s += clock_now_s() - t;
 		if (!c)
 			abort();
-		t = now_s();
+		t = clock_now_s();
 		bom = ft_bom_build(c, book, &err);
-		bill_s += now_s() - t;
+		bill_s += clock_now_s() - t;
 		if (!bom)
 			abort();
 		ft_bom_free(bom);
@@ -42,12 +42,13 @@ static void one(const char *cluster_text, const struct ft_prices *book)
 int main(void)
 {
 	struct ft_error err;
-	double t = now_s();
+	double t = clock_now_s();
 	struct ft_prices *book = ft_prices_load(FT_DEFAULT_PRICES, NULL, &err);
 
 	if (!book)
 		return 1;
-	printf("bom %-36s %.2f ms\n", "price book from YAML", 1e3 * (now_s() - t));
+	printf("bom %-36s %.2f ms\n", "price book from YAML",
+	       1e3 * (clock_now_s() - t));
 	one("{gpu: h100-sxm, gpus: 1024}", book);
 	one("{gpu: h100-sxm, gpus: 100000}", book);
 	one("{gpu: mi300x, gpus: 100000}", book);

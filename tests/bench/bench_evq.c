@@ -3,7 +3,9 @@
 #include <stdlib.h>
 
 #include "base/arena.h"
-#include "clock.h"
+#include <stdio.h>
+
+#include "base/clock.h"
 #include "sim/evq.h"
 
 static uint64_t seed = 88172645463325252u;
@@ -26,13 +28,13 @@ static void hold(size_t pending, bool ties)
 	evq_init(&q, &mem);
 	for (size_t i = 0; i < pending; i++)
 		evq_put(&q, &ev[i], ties ? rnd() % 4 : rnd() % 1000000);
-	t = now_s();
+	t = clock_now_s();
 	for (size_t i = 0; i < rounds; i++) {
 		struct event *e = evq_take(&q);
 
 		evq_put(&q, e, q.now + (ties ? 1 + rnd() % 4 : rnd() % 1000000));
 	}
-	t = now_s() - t;
+	t = clock_now_s() - t;
 	printf("evq %8zu pending, %-6s %6.1f M take+put/s\n", pending,
 	       ties ? "ties" : "spread", (double)rounds / t * 1e-6);
 	arena_release(&mem);

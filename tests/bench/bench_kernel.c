@@ -6,7 +6,7 @@
  */
 #include <stdio.h>
 
-#include "clock.h"
+#include "base/clock.h"
 #include "base/arena.h"
 #include "base/node.h"
 #include "foretoken/hw_rows.h"
@@ -44,7 +44,7 @@ static double time_of(const struct ft_gpu *gpu, struct ft_memo *memo,
 {
 	struct ft_prediction p;
 	struct ft_error err;
-	double start = now_s();
+	double start = clock_now_s();
 
 	for (int64_t i = 0; i < ROUNDS; i++) {
 		struct ft_work w = work(i);
@@ -53,7 +53,7 @@ static double time_of(const struct ft_gpu *gpu, struct ft_memo *memo,
 			return -1;
 		*sum += p.time_s;
 	}
-	return (now_s() - start) / ROUNDS;
+	return (clock_now_s() - start) / ROUNDS;
 }
 
 static bool read_rows(const struct ft_gpu *gpu, struct ft_error *err)
@@ -76,15 +76,15 @@ int main(void)
 	struct ft_gpu *gpu;
 
 	arena_keep_pages(); /* as the program does */
-	start = now_s();
+	start = clock_now_s();
 	gpu = ft_gpu_load_value(&what, FT_GPU_ALL_ROWS | FT_GPU_ROWS_LATER, &err);
-	load = now_s() - start;
-	start = now_s();
+	load = clock_now_s() - start;
+	start = clock_now_s();
 	if (gpu && !read_rows(gpu, &err)) {
 		ft_gpu_free(gpu);
 		gpu = NULL;
 	}
-	rows = now_s() - start;
+	rows = clock_now_s() - start;
 	if (!gpu) {
 		fprintf(stderr, "%s:%d: %s\n", err.file, err.line, err.text);
 		return 1;

@@ -7,7 +7,7 @@
 
 #include "base/arena.h"
 #include "base/node.h"
-#include "clock.h"
+#include "base/clock.h"
 #include "study/search.h"
 
 static const struct {
@@ -27,7 +27,7 @@ static const struct {
 static double exact_s(const struct ft_plans *p)
 {
 	struct ft_error err;
-	double t = now_s();
+	double t = clock_now_s();
 
 	for (size_t i = 0; i < p->n; i++) {
 		struct ft_scenario scenario = *p->best[i].scenario;
@@ -40,7 +40,7 @@ static double exact_s(const struct ft_plans *p)
 		}
 		ft_outcome_release(&o);
 	}
-	return (now_s() - t) / (double)p->n;
+	return (clock_now_s() - t) / (double)p->n;
 }
 
 int main(void)
@@ -52,14 +52,14 @@ int main(void)
 		struct ft_search s = { .top = 1, .threads = 1 };
 		struct node *root = node_read_text(&mem, "bench", cases[i].text,
 						   strlen(cases[i].text), &err);
-		double t = now_s();
+		double t = clock_now_s();
 		struct ft_plans *p = root ? plans_of(root, "bench", &s, &err) : NULL;
 
 		if (!p) {
 			fprintf(stderr, "%s\n", err.text);
 			return 1;
 		}
-		t = now_s() - t;
+		t = clock_now_s() - t;
 		printf("plan %-24s %6zu plans, %5zu bounded, %5zu fit, %4zu simulated: %6.1f s on one "
 		       "core, %6.0f plans/s\n",
 		       cases[i].name, p->considered, p->bounded, p->feasible,

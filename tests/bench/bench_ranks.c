@@ -10,7 +10,9 @@
 #include <unistd.h>
 
 #include "base/arena.h"
-#include "clock.h"
+#include <stdio.h>
+
+#include "base/clock.h"
 #include "study/ranks.h"
 #include "study/row_pack.h"
 #include "study/shelf.h"
@@ -136,13 +138,13 @@ static bool run(struct fake *f, const char *db, const char *what)
 	f->quit = false;
 	memset(f->gone, 0, sizeof(f->gone));
 	f->ranks = sweep.ranks = ft_ranks_new(&f->channel);
-	t = now_s();
+	t = clock_now_s();
 	busy = thread_s();
 	if (!ft_study_sweep(&sweep, &result, &err)) {
 		fprintf(stderr, "%s\n", err.text);
 		return false;
 	}
-	t = now_s() - t;
+	t = clock_now_s() - t;
 	busy = thread_s() - busy;
 	printf("ranks %-20s %zu rows in %5.2f s, %6.0f results/s; %6.0f a second of its "
 	       "thread\n",

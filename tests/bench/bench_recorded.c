@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "base/arena.h"
-#include "clock.h"
+#include "base/clock.h"
 #include "foretoken/recorded.h"
 
 enum { KERNELS = 333000 };
@@ -65,24 +65,24 @@ int main(void)
 	write_events(f);
 	if (fclose(f) || stat(path, &st))
 		return 1;
-	start = now_s();
+	start = clock_now_s();
 	r = ft_recording_read(path, &err);
-	read = now_s() - start;
+	read = clock_now_s() - start;
 	unlink(path);
 	if (!r || getrusage(RUSAGE_SELF, &use))
 		return 1;
 	printf("recording of %.0f MB, %d launches and kernels: read in %.2f s, %ld MB held\n",
 	       (double)st.st_size / 1e6, KERNELS, read, use.ru_maxrss / 1024);
-	start = now_s();
+	start = clock_now_s();
 	p = ft_replay_build((const struct ft_recording *const[]){ r }, 1, &err);
-	ordered = now_s() - start;
+	ordered = clock_now_s() - start;
 	if (!p)
 		return 1;
 	times = ft_replay_recorded(p, &mem);
-	start = now_s();
+	start = clock_now_s();
 	ft_replay_run(p, &times, &mem);
 	printf("the same: ordered in %.2f s, replayed in %.2f s\n", ordered,
-	       now_s() - start);
+	       clock_now_s() - start);
 	arena_release(&mem);
 	ft_replay_free(p);
 	ft_recording_free(r);

@@ -3,7 +3,9 @@
 #include <stdint.h>
 
 #include "base/arena.h"
-#include "clock.h"
+#include <stdio.h>
+
+#include "base/clock.h"
 #include "sim/share.h"
 
 static uint64_t seed = 1;
@@ -40,11 +42,11 @@ static void rail(uint32_t gpus, bool shift)
 		}
 		share_add(&s, link, NULL, n, 1, INFINITY);
 	}
-	t = now_s();
+	t = clock_now_s();
 	for (int i = 0; i < reps; i++)
 		share_solve(&s);
-	scratch = (now_s() - t) / reps;
-	t = now_s();
+	scratch = (clock_now_s() - t) / reps;
+	t = clock_now_s();
 	for (int i = 0; i < events; i++) {
 		uint32_t f = rnd() % gpus, link[4], n;
 
@@ -57,7 +59,7 @@ static void rail(uint32_t gpus, bool shift)
 		share_update(&s, f);
 		share_update(&s, share_add(&s, link, NULL, n, 1, INFINITY));
 	}
-	update = (now_s() - t) / (2 * events);
+	update = (clock_now_s() - t) / (2 * events);
 	printf("share %7u flows, %-10s scratch %8.3f ms (%5.1f M rates/s), "
 	       "update %6.2f us\n",
 	       gpus, shift ? "half shift" : "rail ring", scratch * 1e3,

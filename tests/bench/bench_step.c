@@ -6,7 +6,9 @@
 
 #include "base/arena.h"
 #include "base/node.h"
-#include "clock.h"
+#include <stdio.h>
+
+#include "base/clock.h"
 #include "foretoken/study.h"
 
 static const struct {
@@ -80,11 +82,11 @@ int main(void)
 		struct rusage use;
 
 		for (int k = 0; k < 5; k++) {
-			double t = now_s();
+			double t = clock_now_s();
 
 			if (!once(cases[i].text, &events, &step))
 				return 1;
-			t = now_s() - t;
+			t = clock_now_s() - t;
 			best = t < best ? t : best;
 		}
 		getrusage(RUSAGE_SELF, &use);

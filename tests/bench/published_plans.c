@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "clock.h"
+#include "base/clock.h"
 #include "foretoken/study.h"
 #include "study/search.h"
 #include "study/shelf.h"
@@ -38,7 +38,7 @@ static bool found(const struct node *root, const char *id, double seconds,
 		.top = 1,
 		.at_most_s = seconds,
 	};
-	double t = now_s();
+	double t = clock_now_s();
 	struct ft_plans *p = plans_of(root, id, &search, err);
 
 	if (!p)
@@ -55,7 +55,7 @@ static bool found(const struct node *root, const char *id, double seconds,
 		printf("none | - | -");
 	}
 	printf(" | %zu plans, %zu simulated, %.0f s%s\n", p->considered, p->simulated,
-	       now_s() - t, p->interrupted ? ", not done" : "");
+	       clock_now_s() - t, p->interrupted ? ", not done" : "");
 	fflush(stdout);
 	ft_plans_free(p);
 	return true;

@@ -19,7 +19,7 @@ from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.tensor.experimental import context_parallel
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from llama import angles, begin, each, kernels_of, loss_of, sharded_model, timed
+from llama import angles, begin, each, loss_of, row_of, sharded_model
 
 try:
     from torch.distributed.tensor.experimental._attention import set_rotate_method
@@ -53,20 +53,11 @@ def step_of(c, meshes, device):
     return step
 
 
-def measure(c, meshes, device):
-    step = step_of(c, meshes, device)
-    row = dict(c)
-    row["step_s"], row["free_s"], row["peak_gib"] = timed(step, device)
-    if c.get("trace"):
-        row["kern"] = kernels_of(step, c["name"])
-    return row
-
-
 def main():
     device = begin()
     shards = init_device_mesh("cuda", (dist.get_world_size(),))  # of one dimension: on the default group
     context = init_device_mesh("cuda", (1, dist.get_world_size()), mesh_dim_names=("dp", "cp"))["cp"]
-    each(device, lambda c: measure(c, (shards, context), device))
+    each(device, lambda c: row_of(c, step_of(c, (shards, context), device), device))
 
 
 main()

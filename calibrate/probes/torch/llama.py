@@ -149,6 +149,15 @@ def timed(step, device):
     return t.median().item(), free, peak.item()
 
 
+def row_of(c, step, device):
+    """Configuration c with what its step took, and its kernels where `trace` asks for them."""
+    row = dict(c)
+    row["step_s"], row["free_s"], row["peak_gib"] = timed(step, device)
+    if c.get("trace"):
+        row["kern"] = kernels_of(step, c["name"])
+    return row
+
+
 def begin():
     """This rank's GPU, and a group of all ranks."""
     device = torch.device("cuda", int(os.environ["LOCAL_RANK"]))

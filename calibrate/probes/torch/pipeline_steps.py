@@ -18,7 +18,7 @@ from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
 from torch.distributed.pipelining import PipelineStage, Schedule1F1B, ScheduleGPipe, ScheduleInterleaved1F1B
 
-from llama import Block, RMSNorm, angles, begin, each, kernels_of, loss_of, timed
+from llama import Block, RMSNorm, angles, begin, each, loss_of, row_of
 
 SCHEDULES = {"1f1b": Schedule1F1B, "gpipe": ScheduleGPipe}
 
@@ -87,19 +87,10 @@ def step_of(c, meshes, device):
     return step
 
 
-def measure(c, meshes, device):
-    step = step_of(c, meshes, device)
-    row = dict(c)
-    row["step_s"], row["free_s"], row["peak_gib"] = timed(step, device)
-    if c.get("trace"):
-        row["kern"] = kernels_of(step, c["name"])
-    return row
-
-
 def main():
     device = begin()
     mesh = init_device_mesh("cuda", (1, dist.get_world_size()), mesh_dim_names=("dp", "pp"))
-    each(device, lambda c: measure(c, (mesh["pp"], mesh["dp"]), device))
+    each(device, lambda c: row_of(c, step_of(c, (mesh["pp"], mesh["dp"]), device), device))
 
 
 main()
