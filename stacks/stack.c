@@ -122,6 +122,13 @@ static void check_weighted(struct reader *r, const struct ft_layout_rules *l)
 			"goes with fusion: kernels or modules; false goes with any");
 }
 
+static void check_sinks(struct reader *r, const struct ft_layout_rules *l)
+{
+	if (!r->failed && l->plain_sinks && l->sink_attention[0])
+		reader_fail(r, "sink_attention",
+			    "goes with plain_sinks: false, as it is fused");
+}
+
 /* What is so or not; the first, of which it goes without saying. */
 #define AT(key) #key, offsetof(struct ft_layout_rules, key)
 #define ON(key) \
@@ -137,20 +144,49 @@ static const struct flag {
 	size_t at;
 	bool unless_said;
 } flags[] = {
-	ON(fused_qkv),		ON(fused_gate_up),	   ON(fused_softmax),
-	ON(gradient_fusion),	ON(scaled_gradients),	   ON(windows),
-	OFF(model_classes),	OFF(forced_in_turn),	   OFF(weighted_activation),
-	OFF(fused_loss),	OFF(loss_in_operations),   OFF(autocast),
-	OFF(dropout),		OFF(ignored_experts),	   OFF(collectives_in_turn),
-	OFF(flat_shards),	OFF(whole_gradients),	   OFF(all_reduced_gradients),
-	OFF(broadcast_parts),	OFF(gather_under_forward), OFF(asks_inputs),
-	OFF(host_sync),		OFF(mixed_norms),	   OFF(cut_blocks),
-	OFF(scan_layers),	OFF(compiled_update),	   OFF(ragged_batch),
-	OFF(gather_root_again), OFF(loss_in_root),	   OFF(narrow_parameters),
-	OFF(plain_sinks),	OFF(plain_caps),	   OFF(unsharded_pipeline),
-	OFF(reduces_at_flush),	OFF(split_backward),	   OFF(dual_pipe),
-	OFF(autograd_split),	OFF(receive_sync),	   OFF(receive_buffers),
-	OFF(keeps_outputs),	OFF(scatter_gather),	   OFF(scaled_in_pipeline)
+	ON(fused_qkv),
+	ON(fused_gate_up),
+	ON(fused_softmax),
+	ON(gradient_fusion),
+	ON(scaled_gradients),
+	ON(windows),
+	OFF(model_classes),
+	OFF(forced_in_turn),
+	OFF(weighted_activation),
+	OFF(fused_loss),
+	OFF(loss_in_operations),
+	OFF(autocast),
+	OFF(dropout),
+	OFF(ignored_experts),
+	OFF(collectives_in_turn),
+	OFF(flat_shards),
+	OFF(whole_gradients),
+	OFF(all_reduced_gradients),
+	OFF(broadcast_parts),
+	OFF(gather_under_forward),
+	OFF(asks_inputs),
+	OFF(host_sync),
+	OFF(mixed_norms),
+	OFF(cut_blocks),
+	OFF(scan_layers),
+	OFF(compiled_update),
+	OFF(ragged_batch),
+	OFF(gather_root_again),
+	OFF(loss_in_root),
+	OFF(narrow_parameters),
+	OFF(plain_sinks),
+	OFF(plain_caps),
+	OFF(plain_rotary),
+	OFF(unsharded_pipeline),
+	OFF(reduces_at_flush),
+	OFF(split_backward),
+	OFF(dual_pipe),
+	OFF(autograd_split),
+	OFF(receive_sync),
+	OFF(receive_buffers),
+	OFF(keeps_outputs),
+	OFF(scatter_gather),
+	OFF(scaled_in_pipeline),
 };
 
 static void read_flags(struct reader *r, struct ft_layout_rules *l)
@@ -178,6 +214,8 @@ static bool read_layout(const struct node *node, struct ft_layout_rules *l,
 	l->vocab_multiple = read_int(&r, "vocab_multiple", 0, 1 << 20, 0);
 	l->attention = read_text(&r, "attention", "");
 	l->masked_attention = read_text(&r, "masked_attention", "");
+	l->sink_attention = read_text(&r, "sink_attention", "");
+	check_sinks(&r, l);
 	return reader_close(&r);
 }
 

@@ -27,9 +27,10 @@ static bool attends_there(const struct ft_scenario *s, const struct node *at,
 {
 	const struct ft_cluster *c = s->cluster;
 	const struct ft_layout_rules *rules = &s->stack->layout;
-	const char *const impl[] = { rules->attention, rules->masked_attention };
+	const char *const impl[] = { rules->attention, rules->masked_attention,
+				     s->model->sinks ? rules->sink_attention : "" };
 
-	for (int i = 0; i < 2; i++)
+	for (size_t i = 0; i < sizeof(impl) / sizeof(*impl); i++)
 		if (impl[i][0] && strcmp(impl[i], "unfused") != 0 &&
 		    strcmp(impl[i], "plain") != 0 &&
 		    !ft_attention_known(c->gpu, impl[i]))

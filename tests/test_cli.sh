@@ -97,6 +97,8 @@ ok "a model's name without its dash" fails 1 "did you mean 'llama3-70b'" $f simu
 ok "a key in the wrong place is found" fails 1 "did you mean training.parallel.tp" $f simulate $a --set tp=8
 ok "and one level too high" fails 1 "did you mean training.parallel.pp" $f simulate $a --set training.pp=8
 ok "dp is not given" fails 1 "leave it out" $f simulate $a --set training.parallel.dp=8
+ok "attention of sinks that it does not know is refused" fails 1 "attention 'flex' is not one of" $f simulate examples/01-first-answer/h100.yaml --set stack=nemo-automodel-2025 --set model=gpt-oss-20b --set 'cluster={gpu: b200, gpus: 8}' --set 'training={sharding: fsdp, parallel: {ep: 8}, sequence_length: 4096, global_batch_size: 64, precision: bf16}'
+ok "and taken where the model has none" $f simulate examples/01-first-answer/h100.yaml --set stack=nemo-automodel-2025 --set model=llama3-8b --set 'cluster={gpu: b200, gpus: 8}' --set 'training={sharding: fsdp, sequence_length: 4096, global_batch_size: 64, precision: bf16}' -q
 ok "attention that the GPU's profile does not know is refused" fails 1 "attention 'fa3' is not one of fa2, cudnn, trtllm" $f simulate examples/01-first-answer/h100.yaml --set stack=transformers-5-compile-fa3 --set 'cluster={gpu: a100-80g, gpus: 8}'
 ok "a stack of another vendor is refused" fails 1 "nemo-24.11 runs on nvidia GPUs only, and mi300x is an amd GPU" $f simulate examples/01-first-answer/mi300x.yaml --set stack=nemo-24.11
 ok "an option of a stack that did nothing is gone" fails 1 "unknown key 'rank_order'" sh -c "printf 'extends: nemo-24\\nprovenance: {kind: assumed}\\nlayout: {rank_order: tp-dp}\\n' >$tmp/r.yaml; $f simulate $a --set stack=$tmp/r.yaml"

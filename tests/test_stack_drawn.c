@@ -65,6 +65,7 @@ static const struct {
 	TRUTH(scaled_in_pipeline),
 	TRUTH(windows),
 	TRUTH(plain_sinks),
+	TRUTH(plain_rotary),
 };
 
 static const struct {

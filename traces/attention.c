@@ -3,6 +3,7 @@
 
 #include "traces/block.h"
 #include "traces/casts.h"
+#include "traces/sinks.h"
 
 bool is_unfused(const struct builder *b)
 {
@@ -70,12 +71,6 @@ static const struct plain *plain_of(const struct builder *b)
 	return &plain[b->rules->model_classes ? b->model->plain : FT_PLAIN_NOT];
 }
 
-/* Scores with a sink, where a compiler makes few kernels of all between the products. */
-static bool sinks_compiled(const struct builder *b)
-{
-	return b->model->sinks && b->rules->plain_sinks && !by_operation(b);
-}
-
 double score_kept(const struct builder *b)
 {
 	const struct plain *p = plain_of(b);
@@ -141,34 +136,6 @@ static void softmax(struct builder *b, const struct layer_sizes *s, bool backwar
 		put_rows(b, "softmax", "softmax", scores * (backward ? 4 : 3), 1, row);
 	else
 		put_rows(b, "softmax", "softmax", scores * (backward ? 6 : 4), 1, row);
-}
-
-/*
- * Scores with a sink (gpt-oss) are scaled, masked, joined with it, lowered by their maximum, and
- * normalized by kernels of their own in 16 bit: they touch 28 bytes and 36 backward. A row of one score
- * more is odd, so that most are not vectorized: bytes as `strided` and as `add` moves them. Measured:
- * measurements/traces/h100-transformers-gpt-oss-20b and h200-, where what is strided takes as long.
- * A compiler makes two kernels of them forward and three backward, of which one each way is bound by its
- * instructions: 6.4 and 5.3 ms of 4096^2 scores of 64 heads, 1.4 and 3.4 the others (the recording -compile). Four
- * gradients of scores stand beside each other then, by the peaks of two such steps.
- */
-static const struct sunk {
-	double add, strided; /* bytes a score */
-	int added, walked;   /* kernels of each */
-	int operations;
-} sunk[2][2] = {
-	/* eager, compiled; forward, backward */
-	{ { 4, 26.7, 1, 8, 8 }, { 18, 14.6, 8, 6, 13 } },
-	{ { 4, 9.4, 1, 1, 0 }, { 9.3, 7.8, 2, 1, 0 } },
-};
-
-static void softmax_with_sinks(struct builder *b, bool backward, double scores)
-{
-	const struct sunk *way = &sunk[sinks_compiled(b)][backward];
-
-	put_memory(b, "softmax", "add", scores * way->add, way->added);
-	put_memory(b, "softmax", "strided", scores * way->strided, way->walked);
-	host(b, FT_HOST_OPERATION, way->operations);
 }
 
 static void plain_softmax(struct builder *b, const struct plain *p, bool backward,

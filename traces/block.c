@@ -134,12 +134,6 @@ static void latent_join(struct builder *b, const struct layer_sizes *s, bool bac
 			  joined, (double)(s->tokens * s->q));
 }
 
-/* Plain operations have their sums beside what is strided; a kernel of its own is fused. */
-static const char *rope_curve(const struct builder *b)
-{
-	return rope_recipe(b)->rope.strided.launches ? "add" : "default";
-}
-
 /* Of queries and keys, and of values where the model has it; the gradients of keys that are values,
  * too, are added up. */
 static void put_head_norms(struct builder *b, const struct layer_sizes *s,
@@ -159,8 +153,7 @@ void attention_inputs(struct builder *b, const struct layer_sizes *s)
 {
 	put_query_copy(b, s);
 	put_head_norms(b, s, false);
-	if (b->model->positions == FT_ROPE)
-		put_element(b, s, "rope", rope_curve(b), rope_recipe(b)->rope);
+	put_rotary(b, s, false);
 	put_rotary_joined(b, s, false);
 	latent_join(b, s, false);
 }
@@ -289,9 +282,7 @@ static void middle_back(struct builder *b, const struct layer_sizes *s)
 	attention_core(b, s, true);
 	latent_join(b, s, true);
 	put_rotary_joined(b, s, true);
-	if (b->model->positions == FT_ROPE)
-		put_element(b, s, "rope_back", rope_curve(b),
-			    rope_recipe(b)->rope_back);
+	put_rotary(b, s, true);
 	put_head_norms(b, s, true);
 	put_qkv_joined(b, s);
 }

@@ -68,12 +68,10 @@ struct recipe {
 /* Does a compiler make one kernel of an expert's gate, clamps and all? */
 bool has_compiled_gates(const struct builder *b);
 const struct recipe *recipe_of(const struct builder *b);
+const struct recipe *recipe_by(enum ft_fusion fusion);
 const struct routing *routing_of(const struct builder *b);
 /* Of norms: those with a mean are one call in any framework. */
 const struct recipe *norm_recipe(const struct builder *b);
-/* Of rotary positions: the hand-written kernel cannot scale what it turns (YaRN's factor on q
- * and k), which plain operations then do. */
-const struct recipe *rope_recipe(const struct builder *b);
 void put_element(struct builder *b, const struct layer_sizes *s, const char *name,
 		 const char *curve, struct coefficients c);
 /* numbers features, moved as curve moves them, and as `strided` does. */
@@ -91,6 +89,9 @@ void put_first_norm_back(struct builder *b, const struct layer_sizes *s);
 /* The norms that a layer has beyond the two before its halves: gemma's, behind them. */
 void put_norm_behind(struct builder *b, const struct layer_sizes *s, bool backward);
 void put_dropout(struct builder *b, const struct layer_sizes *s, bool backward);
+
+/* rotary.c: rotary positions of queries and keys */
+void put_rotary(struct builder *b, const struct layer_sizes *s, bool backward);
 
 /* joined.c: are these one product? What gradients of its parts take, and of heads turned in part;
  * and bytes a token that a layer keeps for it. */

@@ -19,6 +19,7 @@
  * (torch/distributed/tensor/experimental) and measurements/traces/h100-two-7b8L-cp2-*.
  */
 #include "traces/block.h"
+#include "traces/sinks.h"
 
 /* The blocks of one kernel. */
 struct blocks {
@@ -69,6 +70,8 @@ static void attend(struct builder *b, const struct layer_sizes *s, enum ft_pass 
 	w.attention.causal = x.causal;
 	if (is_masked(b, s->l))
 		w.attention.impl = b->rules->masked_attention;
+	else if (scales_for_sinks(b))
+		w.attention.impl = b->rules->sink_attention;
 	else
 		w.attention.impl = b->rules->attention[0] ? b->rules->attention : NULL;
 	put_op(b, &w, FT_STREAM_COMPUTE, pass == FT_PASS_FORWARD ? 1 : 5);
@@ -329,15 +332,11 @@ double kept_context_bytes(const struct builder *b, int64_t layer)
 	return keeps_context(b) ? context_bytes(b, layer) : 0;
 }
 
-void attention_core(struct builder *b, const struct layer_sizes *s, bool backward)
+static void fused_attention(struct builder *b, const struct layer_sizes *s,
+			    enum ft_pass pass)
 {
-	enum ft_pass pass = backward ? FT_PASS_BACKWARD : FT_PASS_FORWARD;
 	enum ft_context_parallel how = context_parallel(b->stack, b->plan);
 
-	if (is_unfused(b)) {
-		unfused_attention(b, s, backward);
-		return;
-	}
 	if (is_masked(b, s->l))
 		attend_masked(b, s, pass);
 	else if (b->plan->cp == 1)
@@ -350,4 +349,17 @@ void attention_core(struct builder *b, const struct layer_sizes *s, bool backwar
 		gathered_ring(b, s, pass);
 	else
 		ring(b, s, pass);
+}
+
+void attention_core(struct builder *b, const struct layer_sizes *s, bool backward)
+{
+	if (is_unfused(b)) {
+		unfused_attention(b, s, backward);
+		return;
+	}
+	if (backward)
+		put_sinks(b, s, true);
+	fused_attention(b, s, backward ? FT_PASS_BACKWARD : FT_PASS_FORWARD);
+	if (!backward)
+		put_sinks(b, s, false);
 }

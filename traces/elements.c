@@ -338,9 +338,14 @@ void put_activation(struct builder *b, const struct layer_sizes *s, const char *
 		put_element(b, s, name, "gelu", backward ? r->plain_back : r->plain);
 }
 
+const struct recipe *recipe_by(enum ft_fusion fusion)
+{
+	return &recipes[fusion];
+}
+
 const struct recipe *recipe_of(const struct builder *b)
 {
-	return &recipes[b->rules->fusion];
+	return recipe_by(b->rules->fusion);
 }
 
 const struct routing *routing_of(const struct builder *b)
@@ -357,14 +362,6 @@ const struct recipe *norm_recipe(const struct builder *b)
 		return b->model->written_norm == FT_NORM_CENTERED ? &centered :
 								    &cast_norm;
 	return called ? &recipes[FT_FUSION_EAGER] : recipe_of(b);
-}
-
-const struct recipe *rope_recipe(const struct builder *b)
-{
-	bool plain = b->model->scaled_rope && (b->rules->fusion == FT_FUSION_KERNELS ||
-					       b->rules->fusion == FT_FUSION_MODULES);
-
-	return plain ? &recipes[FT_FUSION_EAGER] : recipe_of(b);
 }
 
 struct layer_sizes sizes_of(const struct builder *b, int64_t layer)

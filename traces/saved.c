@@ -20,6 +20,7 @@
 #include "traces/beside.h"
 #include "traces/block.h"
 #include "traces/casts.h"
+#include "traces/sinks.h"
 
 static bool casts_again(const struct builder *b)
 {
@@ -178,6 +179,15 @@ static double score_bytes(const struct builder *b, const struct layer_sizes *s,
 	       plain_copies(b, s);
 }
 
+/* An output of attention that is scaled, beside the product's input. */
+static double sinks_kept(const struct builder *b, const struct layer_sizes *s,
+			 unsigned set)
+{
+	bool again = set & (FT_MODULE_CORE_ATTENTION | FT_MODULE_OPS);
+
+	return scales_for_sinks(b) && !again ? 2 * (double)s->out : 0;
+}
+
 /* What blocks other than llama's and GPT-2's keep more, or less, a token: no sum between
  * halves side by side, nor its norm's output; the inputs of norms behind the halves and of
  * those of q and k; the gate of attention's output; a delta rule's q, which is wider than
@@ -200,7 +210,8 @@ static double other_saved(const struct builder *b, const struct layer_sizes *s,
 		more += (2 + operations) *
 			(double)(s->q + s->k +
 				 (b->model->value_norm ? s->kv - s->k : 0));
-	more += operations / 2 * h * (double)norms + beside_kept(b, s);
+	more += operations / 2 * h * (double)norms + beside_kept(b, s) +
+		sinks_kept(b, s, set);
 	if (is_masked(b, s->l) &&
 	    !(set &
 	      (FT_MODULE_CORE_ATTENTION |

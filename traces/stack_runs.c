@@ -83,6 +83,28 @@ static bool framework_has(const struct ft_plan *plan, const struct ft_stack *sta
 		       sharding, stack->name, shardings_of(stack, others));
 }
 
+static bool recomputes(const struct ft_model *model, const struct ft_plan *plan,
+		       const struct ft_stack *stack, struct ft_error *err)
+{
+	if (stack->layout.scan_layers && plan->recompute == FT_RECOMPUTE_FULL &&
+	    plan->recompute_layers < model->n_layers)
+		return ft_fail(
+			err, NULL,
+			"recompute_layers: %lld of %lld: stack %s scans its layers, "
+			"which all recompute or none",
+			(long long)plan->recompute_layers, (long long)model->n_layers,
+			stack->name);
+	if (!stack->runs.compiled_recompute && plan->recompute == FT_RECOMPUTE_FULL &&
+	    plan->micro_batch == 1)
+		return ft_fail(
+			err, NULL,
+			"recompute: full with micro_batch_size 1 runs eagerly under "
+			"stack %s, as its attention breaks the graph; take an "
+			"eager stack, a larger micro-batch, or less recomputation",
+			stack->name);
+	return true;
+}
+
 bool stack_runs(const struct ft_model *model, const struct ft_plan *plan,
 		const struct ft_stack *stack, struct ft_error *err)
 {
@@ -104,20 +126,12 @@ bool stack_runs(const struct ft_model *model, const struct ft_plan *plan,
 			       "schedule: dualpipev is not in stack %s; use zbv, or a "
 			       "stack with dual_pipe: true",
 			       stack->name);
-	if (stack->layout.scan_layers && plan->recompute == FT_RECOMPUTE_FULL &&
-	    plan->recompute_layers < model->n_layers)
-		return ft_fail(
-			err, NULL,
-			"recompute_layers: %lld of %lld: stack %s scans its layers, "
-			"which all recompute or none",
-			(long long)plan->recompute_layers, (long long)model->n_layers,
-			stack->name);
 	if (plan->optimizer == FT_MUON && stack->layout.flat_shards && is_fsdp(plan))
 		return ft_fail(err, NULL,
 			       "optimizer: muon takes matrices, and stack %s shards "
 			       "flat tensors; use adam, sharding: ddp, or a stack with "
 			       "flat_shards: false",
 			       stack->name);
-	return framework_has(plan, stack, err) &&
+	return recomputes(model, plan, stack, err) && framework_has(plan, stack, err) &&
 	       heads_can_be_dealt(model, plan, stack, err);
 }

@@ -166,10 +166,14 @@ struct ft_layout_rules {
 	bool fp8_windows_back; /* its backward in 8 bit, too */
 	bool plain_sinks;      /* attention with sinks is not fused */
 	bool plain_caps;       /* nor is that whose scores are capped */
+	bool plain_rotary; /* rotary positions by operations, whatever `fusion` says */
 	int64_t vocab_multiple; /* of a model that says none: words are padded to so many times tp */
 	const char *attention; /* impl: cudnn fa2 fa3 aiter ...; "": the GPU's */
 	const char *
 		masked_attention; /* impl that is given a window as a mask; "": none is */
+	const char *
+		sink_attention; /* impl of models with sinks, which knows none: operations
+				     * scale its output; "": as `attention`, which knows them */
 };
 
 /* ---- Communication library ---------------------------------------------- */
@@ -291,6 +295,8 @@ enum { FT_STACK_CCLS = 4, FT_STACK_GENERATIONS = 8 };
 struct ft_stack_has {
 	unsigned parallel, sharding;
 	bool predicted_tokens; /* does it train those ahead of the next (MTP)? */
+	/* is a layer of one sequence that recomputes in full still compiled? */
+	bool compiled_recompute;
 };
 
 /* What products take on GPUs of one generation instead: libraries of one year serve some better than

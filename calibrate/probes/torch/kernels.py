@@ -4,7 +4,7 @@ PyTorch runs them (its own elementwise and norm kernels, its choice of attention
 of matrix library).  Optional: needs torch and one GPU.
 
   python3 calibrate/probes/torch/kernels.py --out torch.jsonl [--seconds 240]
-                         [--only memory,rows,unfused,attention,masked,wide,gemm,grouped,long,optimizer]
+                         [--only memory,rows,unfused,attention,masked,wide,flex,gemm,grouped,batched,long,optimizer]
                          [--plan PLAN]   PLAN: lines of `foretoken-probe --plan`, whose
                                          matrix products are then timed as well
 
@@ -245,6 +245,61 @@ def run_wide(p, b, h, s, d, causal):
            lambda: torch.autograd.grad(o, (q, k, v), g, retain_graph=True))
 
 
+def flex_cells():
+    """FlexAttention: kernels that a compiler makes for a mask. By its own choice of tiles, and for some shapes
+    by the best of those that it tried, as frameworks ask for; whole, and with what follows for sinks."""
+    cells = []
+    for h, kv, d, window, shapes in (
+            (64, 8, 64, 0, ((4, 1024), (4, 2048), (1, 4096), (2, 4096), (1, 8192), (1, 16384))),
+            (64, 8, 64, 128, ((2, 4096), (1, 8192), (1, 16384))),
+            (32, 32, 64, 0, ((4, 2048), (2, 4096), (1, 8192))),
+            (32, 8, 128, 0, ((4, 1024), (4, 2048), (1, 4096), (2, 4096), (1, 8192), (1, 16384), (1, 32768))),
+            (32, 8, 128, 1024, ((1, 8192), (1, 16384))),
+            (32, 8, 128, 4096, ((1, 8192), (1, 16384))),
+            (16, 16, 128, 0, ((2, 4096), (1, 8192))),
+            (64, 8, 128, 0, ((1, 4096), (1, 8192)))):
+        cells += [("flex", b, h, kv, s, d, window, False) for b, s in shapes]
+    cells += [("flex", b, h, kv, s, d, window, True) for b, h, kv, s, d, window in (
+        (2, 64, 8, 4096, 64, 0), (2, 64, 8, 4096, 64, 128), (1, 64, 8, 8192, 64, 0), (1, 32, 8, 4096, 128, 0),
+        (1, 32, 8, 8192, 128, 0))]
+    return cells
+
+
+def run_flex(p, b, h, kv, s, d, window, tuned):
+    from torch.nn.attention.flex_attention import create_block_mask, flex_attention
+
+    def seen(_b, _h, at, of):
+        return (at >= of) & (at - of < window) if window else at >= of
+    torch._dynamo.reset()
+    mask = create_block_mask(seen, None, None, s, s, device=DEV)
+    made = torch.compile(flex_attention, dynamic=False, mode="max-autotune-no-cudagraphs" if tuned else None)
+    q, k, v = (normal(b, s, n, d).transpose(1, 2).requires_grad_() for n in (h, kv, kv))
+    sinks = torch.randn(h, device=DEV, requires_grad=True)
+
+    def forward():
+        return made(q, k, v, block_mask=mask, enable_gqa=h != kv, return_lse=True)
+
+    def with_sinks():
+        o, lse = forward()
+        return (o * torch.sigmoid(lse - sinks.view(1, -1, 1)).unsqueeze(-1)).to(q.dtype)
+    cell = dict(kind="attention", dtype="bf16", impl="flex-tuned" if tuned else "flex", batch=b, heads=h,
+                kv_heads=kv, sequence_length=s, head_dim=d, causal=True)
+    if window:
+        cell["window"] = window
+    with torch.no_grad():
+        p.time(dict(cell, **{"pass": "forward"}), forward)
+    o, lse = forward()
+    g = torch.randn_like(o)
+    p.time(dict(cell, **{"pass": "backward"}),
+           lambda: torch.autograd.grad(o, (q, k, v), g, retain_graph=True))
+    if h == 64 and d == 64:
+        cell["impl"] += "-sinks"
+        p.time(dict(cell, **{"pass": "forward"}), with_sinks)
+        o = with_sinks()
+        p.time(dict(cell, **{"pass": "backward"}),
+               lambda: torch.autograd.grad(o, (q, k, v, sinks), g, retain_graph=True))
+
+
 def run_masked(p, b, h, s, d):
     from torch.nn.attention import SDPBackend, sdpa_kernel
 
@@ -327,6 +382,23 @@ def run_grouped(p, layout, m, n, k, groups):
     if groups > 1:
         cell["groups"] = groups
     p.time(cell, product("bf16", layout, m, n, k, groups))
+
+
+def batched_cells():
+    """Experts of the same number of tokens each as one batched product, beside the grouped one."""
+    return [("batched", layout, groups * tokens, n, k, groups) for n, k in ((16384, 5120), (5120, 8192), (4096, 2048))
+            for groups in (4, 16) for tokens in (256, 1024, 4096)
+            for layout in ("forward", "dgrad", "wgrad")]
+
+
+def run_batched(p, layout, m, n, k, groups):
+    x, y, w = normal(groups, m // groups, k), normal(groups, m // groups, n), normal(groups, k, n)
+    cell = dict(kind="gemm", dtype="bf16", layout=layout, m=m, n=n, k=k, groups=groups)
+    p.time(dict(cell, impl="torch-bmm"), {
+        "forward": lambda: torch.bmm(x, w), "dgrad": lambda: torch.bmm(y, w.transpose(1, 2)),
+        "wgrad": lambda: torch.bmm(x.transpose(1, 2), y)}[layout])
+    del x, y, w
+    p.time(dict(cell, impl="torch"), product("bf16", layout, m, n, k, groups))
 
 
 def long_cells():
@@ -430,18 +502,22 @@ def main():
             cells += attention_cells()
         if "wide" in kinds:
             cells += wide_cells()
+        if "flex" in kinds:
+            cells += flex_cells()
         if "masked" in kinds:
             cells += masked_cells()
         if "gemm" in kinds and a.plan:
             cells += gemm_cells(a.plan)
         if "grouped" in kinds:
             cells += grouped_cells()
+        if "batched" in kinds:
+            cells += batched_cells()
         if "long" in kinds:
             cells += long_cells()
         random.Random(1).shuffle(cells)
         p = Probe(out, a.cell, a.rest)
-        run = dict(memory=run_memory, attention=run_attention, masked=run_masked, wide=run_wide, gemm=run_gemm,
-                   grouped=run_grouped, long=run_long)
+        run = dict(memory=run_memory, attention=run_attention, masked=run_masked, wide=run_wide, flex=run_flex, gemm=run_gemm,
+                   grouped=run_grouped, batched=run_batched, long=run_long)
         for i, (kind, *shape) in enumerate(cells):
             if time.monotonic() - start > a.seconds:
                 print(f"stopped after {i} of {len(cells)} cells")

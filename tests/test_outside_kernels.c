@@ -1,0 +1,106 @@
+/*
+ * tests/test_outside_kernels.c - what operations do where a fused kernel does not know it: rotary positions
+ * (plain_rotary), and attention sinks behind FlexAttention (sink_attention)
+ *
+ * Bytes are counted from NeMo AutoModel's functions of October 2025, as traces/rotary.c and sinks.c say.
+ */
+#include <math.h>
+
+#include "tests/works.h"
+
+enum { SEQUENCE = 1024, LAYERS = 2, BATCH = 2 };
+#define TOKENS ((double)(BATCH * SEQUENCE))
+#define OLDER "nemo-automodel-2025"
+#define YOUNGER "nemo-automodel-2026"
+#define OSS "{name: gpt-oss-20b, num_hidden_layers: 2}"
+#define PLAN \
+	"{sequence_length: 1024, micro_batch_size: 2, global_batch_size: 2, sharding: " \
+	"fsdp, recompute: none}"
+
+static void rotary_positions_are_turned_by_operations(void **state)
+{
+	static const struct {
+		const char *model;
+		double turned, older[2],
+			younger[2]; /* features; bytes of each, both ways */
+	} rows[] = {
+		{ "{name: qwen3-30b-a3b, num_hidden_layers: 2}",
+		  (32 + 4) * 128,
+		  { 18, 20 },
+		  { 4, 4 } },
+		{ "{name: deepseek-v3, num_hidden_layers: 2, first_k_dense_replace: 1}",
+		  (128 + 1) * 64,
+		  { 20, 20 },
+		  { 4, 4 } },
+		/* its positions are scaled, which the kernel does not do */
+		{ OSS, (64 + 8) * 64, { 18, 20 }, { 22.9, 24.8 } },
+		{ "{name: gpt-350m, num_hidden_layers: 2}", 0, { 0, 0 }, { 0, 0 } },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++)
+		for (int younger = 0; younger < 2; younger++) {
+			const double *each = younger ? rows[i].younger : rows[i].older;
+			double all = LAYERS * TOKENS * rows[i].turned;
+			struct parts p;
+
+			build(&p, rows[i].model, PLAN, younger ? YOUNGER : OLDER, 1);
+			near_frac(sum_of(p.graph, "rope").bytes, each[0] * all, 1e-12);
+			near_frac(sum_of(p.graph, "rope_back").bytes, each[1] * all,
+				  1e-12);
+			drop(&p);
+		}
+}
+
+/* A head of 64 numbers a row: both casts and products in fp32, and eight bytes for each small kernel of a row. */
+static void sinks_scale_what_flex_attention_returns(void **state)
+{
+	double out = LAYERS * TOKENS * 64 * 64, rows = LAYERS * TOKENS * 64;
+	struct parts older, younger;
+
+	(void)state;
+	build(&older, OSS, PLAN, OLDER, 1);
+	build(&younger, OSS, PLAN, YOUNGER, 1);
+	near_frac(sum_of(older.graph, "sinks").bytes, 12 * out + 16 * rows, 1e-12);
+	near_frac(sum_of(older.graph, "sinks_back").bytes, 34 * out + 32 * rows, 1e-12);
+	assert_true(sum_of(younger.graph, "sinks").n == 0);
+	assert_string_equal(work_of(older.graph, "attention")->attention.impl, "flex");
+	assert_string_equal(work_of(younger.graph, "attention")->attention.impl,
+			    younger.stack->layout.attention);
+	near_frac(segment_of(older.graph, "forward")->net_bytes[FT_MEMORY_ACTIVATIONS] -
+			  segment_of(younger.graph, "forward")
+				  ->net_bytes[FT_MEMORY_ACTIVATIONS],
+		  2 * out / LAYERS, 1e-9);
+	drop(&older);
+	drop(&younger);
+	build(&older, "{name: llama3-8b, num_hidden_layers: 2}", PLAN, OLDER, 1);
+	assert_true(sum_of(older.graph, "sinks").n == 0);
+	assert_string_equal(work_of(older.graph, "attention")->attention.impl,
+			    older.stack->layout.attention);
+	drop(&older);
+}
+
+/* Where attention is not fused there is nothing to scale. */
+static void unfused_scores_take_the_sinks_themselves(void **state)
+{
+	struct parts p;
+
+	(void)state;
+	build(&p, OSS, PLAN, OLDER, 1);
+	p.stack->layout.attention = "unfused";
+	rebuild(&p);
+	assert_true(sum_of(p.graph, "sinks").n == 0 &&
+		    sum_of(p.graph, "softmax").n > 0);
+	drop(&p);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(rotary_positions_are_turned_by_operations),
+		cmocka_unit_test(sinks_scale_what_flex_attention_returns),
+		cmocka_unit_test(unfused_scores_take_the_sinks_themselves),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
