@@ -31,9 +31,11 @@ int64_t ft_layer_expert_hidden(const struct ft_model *model,
 
 int ft_layer_norms(const struct ft_model *model, const struct ft_layer *layer)
 {
+	int more = model->layer_input ? 1 : 0;
+
 	if (model->dense_beside && layer->experts)
-		return model->norms + 3;
-	return ft_layer_has_mlp(layer) ? model->norms : model->norms / 2;
+		return model->norms + 3 + more;
+	return (ft_layer_has_mlp(layer) ? model->norms : model->norms / 2) + more;
 }
 
 int64_t ft_layer_linear_rates(const struct ft_layer *layer)
@@ -147,7 +149,7 @@ static double qk_norm(const struct ft_model *model, const struct ft_layer *l)
 {
 	switch (model->qk_norm) {
 	case FT_QK_HEAD:
-		return 2 * norm(model, l->qk_head_dim);
+		return (l->shares_kv ? 1 : 2) * norm(model, l->qk_head_dim);
 	case FT_QK_WHOLE: /* never with a bias */
 		return (double)((l->heads + l->kv_heads) * l->qk_head_dim);
 	default:
@@ -195,11 +197,27 @@ double ft_layer_rank_parameters(const struct ft_model *model, int64_t i, int64_t
 	       ft_layer_norm_parameters(model, i);
 }
 
+/* The projection of an embedded token to the inputs of all layers (Gemma 4's per_layer_model_projection). */
+static double layer_inputs_matrix(const struct ft_model *model)
+{
+	return (double)(model->n_layers * model->layer_input) *
+	       (double)model->hidden_size;
+}
+
+/* A table of them, that projection and a norm. */
+double ft_model_layer_input_parameters(const struct ft_model *model)
+{
+	return (double)(model->n_layers * model->layer_input) *
+		       (double)model->layer_input_rows +
+	       layer_inputs_matrix(model) + norm(model, model->layer_input);
+}
+
 double ft_model_embedding_parameters(const struct ft_model *model, int64_t tp)
 {
 	int64_t rows = ft_model_vocab(model, tp) + model->max_positions;
 
-	return (double)model->hidden_size * (double)rows;
+	return (double)model->hidden_size * (double)rows +
+	       ft_model_layer_input_parameters(model);
 }
 
 static double head_matrix(const struct ft_model *model, int64_t tp)
@@ -299,7 +317,8 @@ static double layer_matrices(const struct ft_model *model, int64_t i)
 
 double ft_model_product_parameters(const struct ft_model *model, int64_t tp)
 {
-	double h = (double)model->hidden_size, sum = head_matrix(model, tp);
+	double h = (double)model->hidden_size;
+	double sum = head_matrix(model, tp) + layer_inputs_matrix(model);
 
 	for (int64_t i = 0; i < model->n_layers; i++)
 		sum += layer_matrices(model, i);

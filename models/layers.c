@@ -273,8 +273,45 @@ static void set_halves(struct arena *mem, struct reader *r,
 	}
 }
 
+/* Is there a layer of the same kind, with a window or without, among the first n? */
+static bool has_alike(const struct ft_layer *layer, int64_t n, bool window)
+{
+	for (int64_t i = 0; i < n; i++)
+		if ((layer[i].window > 0) == window)
+			return true;
+	return false;
+}
+
+/* The last layers take keys and values of the last one before them of their kind, and may have MLPs of twice the width. */
+static void share_keys(struct reader *r, int64_t n, struct ft_layer *layer)
+{
+	int64_t shared = read_size(r, "num_kv_shared_layers", 0, 0);
+	bool wide = read_bool(r, "use_double_wide_mlp", false);
+
+	if (wide && !shared && read_has(r, "use_double_wide_mlp"))
+		reader_fail(r, "use_double_wide_mlp",
+			    "widens layers that num_kv_shared_layers counts, and it "
+			    "counts none");
+	if (shared >= n)
+		reader_fail(r, "num_kv_shared_layers",
+			    "should leave a layer with keys of its own: %lld of %lld",
+			    (long long)shared, (long long)n);
+	for (int64_t i = n - shared; !r->failed && i < n; i++) {
+		if (!has_alike(layer, n - shared, layer[i].window > 0))
+			reader_fail(
+				r, "num_kv_shared_layers",
+				"layer %lld has %s window, as none of the first %lld "
+				"layers, whose keys it would take",
+				(long long)i + 1, layer[i].window ? "a" : "no",
+				(long long)(n - shared));
+		layer[i].shares_kv = true;
+		if (wide)
+			layer[i].intermediate *= 2, layer[i].shared_intermediate *= 2;
+	}
+}
+
 /* Layers that see all tokens have heads of another width and number, and may take their keys for
- * values. What else Gemma 4's smaller models have is not simulated. */
+ * values. */
 static void set_globals(struct reader *r, const struct ft_model *model,
 			struct ft_layer *layer)
 {
@@ -287,14 +324,6 @@ static void set_globals(struct reader *r, const struct ft_model *model,
 		reader_fail(r, "num_global_key_value_heads",
 			    "num_attention_heads %lld is not a multiple of %lld",
 			    (long long)layer[0].heads, (long long)kv);
-	if (read_size(r, "hidden_size_per_layer_input", 0, 0))
-		reader_fail(r, "hidden_size_per_layer_input",
-			    "tokens that are looked up again for each layer are not "
-			    "simulated");
-	if (read_size(r, "num_kv_shared_layers", 0, 0))
-		reader_fail(r, "num_kv_shared_layers",
-			    "layers with keys and values of another layer are not "
-			    "simulated");
 	for (int64_t i = 0; i < model->n_layers; i++) {
 		if (layer[i].window)
 			continue;
@@ -302,6 +331,7 @@ static void set_globals(struct reader *r, const struct ft_model *model,
 		layer[i].kv_heads = kv;
 		layer[i].values_are_keys = keys;
 	}
+	share_keys(r, model->n_layers, layer);
 }
 
 struct ft_layer *layers_read(struct arena *mem, struct reader *r,

@@ -46,8 +46,9 @@ struct ft_lora_shape ft_lora_shape(const struct ft_model *model, int64_t layer,
 {
 	const struct ft_layer *l = &model->layer[layer];
 	int64_t h = model->hidden_size, q = l->heads * l->qk_head_dim;
-	int64_t k = l->kv_heads * l->qk_head_dim;
-	int64_t v = l->values_are_keys ? 0 : l->kv_heads * l->v_head_dim;
+	int64_t k = l->shares_kv ? 0 : l->kv_heads * l->qk_head_dim;
+	int64_t v =
+		l->shares_kv || l->values_are_keys ? 0 : l->kv_heads * l->v_head_dim;
 	int64_t f = l->intermediate, gate = model->activation == FT_SWIGLU ? f : 0;
 
 	q += model->gated_output ? q : 0;

@@ -62,9 +62,10 @@ static void put_attention(struct list *to, const struct ft_model *m,
 		return;
 	}
 	put(to, FT_OF_ATTENTION, FT_SPLIT_OUTPUTS, (m->gated_output ? 2 : 1) * q, h, 1);
-	put(to, FT_OF_ATTENTION, FT_SPLIT_OUTPUTS, l->kv_heads * l->qk_head_dim, h, 1);
 	put(to, FT_OF_ATTENTION, FT_SPLIT_OUTPUTS,
-	    l->values_are_keys ? 0 : l->kv_heads * l->v_head_dim, h, 1);
+	    l->shares_kv ? 0 : l->kv_heads * l->qk_head_dim, h, 1);
+	put(to, FT_OF_ATTENTION, FT_SPLIT_OUTPUTS,
+	    l->shares_kv || l->values_are_keys ? 0 : l->kv_heads * l->v_head_dim, h, 1);
 	put(to, FT_OF_ATTENTION, FT_SPLIT_INPUTS, h, l->heads * l->v_head_dim, 1);
 }
 
@@ -113,6 +114,8 @@ size_t ft_layer_matrices(const struct ft_model *model, int64_t i,
 				    l->expert_intermediate,
 				    ft_layer_expert_hidden(model, l), l->experts });
 	put_around(&to, model, l);
+	put(&to, FT_OF_MLP, FT_SPLIT_NOT, model->layer_input, h, 1);
+	put(&to, FT_OF_MLP, FT_SPLIT_NOT, h, model->layer_input, 1);
 	return to.n;
 }
 

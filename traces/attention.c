@@ -290,8 +290,8 @@ void qkv_products(struct builder *b, const struct layer_sizes *s, enum ft_layout
 		put_gemm(b, "qkv", layout, s->tokens, s->q + s->gate + s->kv, s->h);
 	} else {
 		put_gemm(b, "q", layout, s->tokens, s->q + s->gate, s->h);
-		put_gemm(b, "k", layout, s->tokens, s->k, s->h);
-		put_gemm(b, "v", layout, s->tokens, s->kv - s->k, s->h);
+		put_gemm(b, "k", layout, s->tokens, own_k(s), s->h);
+		put_gemm(b, "v", layout, s->tokens, s->kv - own_k(s), s->h);
 	}
 }
 

@@ -139,14 +139,18 @@ static void latent_join(struct builder *b, const struct layer_sizes *s, bool bac
 static void put_head_norms(struct builder *b, const struct layer_sizes *s,
 			   bool backward)
 {
-	int64_t values = b->model->value_norm ? s->v : 0;
+	int64_t k = own_k(s), values = k && b->model->value_norm ? s->v : 0;
 
 	if (b->model->qk_norm)
 		put_bare_norms(b, backward ? "qk_norm_back" : "qk_norm",
-			       (double)(s->tokens * (s->q + s->k + values)), 0,
-			       values ? 3 : 2, backward);
+			       (double)(s->tokens * (s->q + k + values)), 0,
+			       1 + (k > 0) + (values > 0), backward);
 	if (backward && s->l->values_are_keys)
-		put_memory(b, "keys_sum", "add", 6 * (double)(s->tokens * s->k), 1);
+		put_memory(b, "keys_sum", "add", 6 * (double)(s->tokens * k), 1);
+	if (backward &&
+	    s->l->shares_kv) /* with those of the layers that read them, too */
+		put_memory(b, "keys_sum", "add",
+			   6 * (double)(s->tokens * (s->k + s->v)), 2);
 }
 
 void attention_inputs(struct builder *b, const struct layer_sizes *s)

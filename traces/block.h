@@ -18,6 +18,12 @@ struct layer_sizes {
 
 struct layer_sizes sizes_of(const struct builder *b, int64_t layer);
 
+/* Keys that the layer makes itself. */
+static inline int64_t own_k(const struct layer_sizes *s)
+{
+	return s->l->shares_kv ? 0 : s->k;
+}
+
 /* Bytes per token: c.h * hidden + c.f * MLP width + c.r * (q + k) features. */
 struct coefficients {
 	double h, f, r;

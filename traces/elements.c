@@ -384,7 +384,7 @@ struct layer_sizes sizes_of(const struct builder *b, int64_t layer)
 		s.q = s.k = l->linear_key_heads * l->linear_key_dim / tp;
 		s.v = s.out = s.gate = l->linear_heads * l->linear_value_dim / tp;
 	}
-	s.kv = s.k + (l->values_are_keys ? 0 : s.v);
+	s.kv = l->shares_kv ? 0 : s.k + (l->values_are_keys ? 0 : s.v);
 	s.f = l->intermediate / tp;
 	s.beside = b->model->parallel && !l->experts;
 	return s;
@@ -398,7 +398,7 @@ static double element_bytes(const struct builder *b, const struct layer_sizes *s
 	double width = b->autocast ? 1.5 : 1; /* fp32 residual stream */
 	/* latent attention rotates a part of each query head, and one key */
 	int64_t turned = s->l->kv_lora_rank ? (s->heads + 1) * s->l->qk_rope_head_dim :
-					      s->q + s->k;
+					      s->q + own_k(s);
 
 	return (c.h + (b->autocast ? c.casts : 0)) * width * (double)(s->h * s->part) +
 	       (double)s->tokens * (c.f * (double)s->f + c.r * (double)turned);

@@ -5,7 +5,7 @@
  * reads 16-bit logits twice and writes their gradient; an unfused one goes through
  * an fp32 copy, softmax, its backward and a cast back.
  */
-#include "traces/build.h"
+#include "traces/layer_input.h"
 
 static int64_t slice(const struct builder *b)
 {
@@ -32,6 +32,7 @@ void embedding_forward(struct builder *b)
 	put_memory(b, "embedding", "embedding", 2 * wide(b),
 		   b->model->positions == FT_LEARNED ? 3 : 1);
 	tensor_sum(b, "tp_embedding", wide(b));
+	layer_inputs(b, false);
 }
 
 static void table_gradient(struct builder *b, double table)
@@ -59,6 +60,7 @@ void embedding_backward(struct builder *b)
 	bool was = of_weights(b, true);
 
 	host(b, FT_HOST_ENDS_BACKWARD, 1);
+	layer_inputs(b, true);
 	if (!b->plan->lora.rank) /* else the table is frozen */
 		table_gradient(b, table);
 	of_weights(b, was);

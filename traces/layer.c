@@ -7,6 +7,7 @@
 #include "traces/beside.h"
 #include "traces/block.h"
 #include "traces/casts.h"
+#include "traces/layer_input.h"
 #include "traces/memory.h"
 #include "traces/offload.h"
 
@@ -32,6 +33,7 @@ static void forward_end(struct builder *b, const struct layer_sizes *s)
 	put_element(b, s, "add", "add", r->add);
 	if (s->beside)
 		put_memory(b, "join", "add", 2 * (double)(s->h * s->part), 0);
+	layer_input(b, s, false);
 	layer_scaled(b, s);
 	b->graphed = false;
 }
@@ -70,7 +72,7 @@ static void begin_weights(struct builder *b, const struct layer_sizes *s)
 		put_gradient_sum(b, (double)(s->h * s->part));
 	if (b->model->qk_norm) {
 		put_gradient_sum(b, (double)(s->tokens * s->q));
-		put_gradient_sum(b, (double)(s->tokens * s->k));
+		put_gradient_sum(b, (double)(s->tokens * own_k(s)));
 	}
 }
 
@@ -192,6 +194,7 @@ static void run_again(struct builder *b, const struct layer_sizes *s)
 static void backward_begin(struct builder *b, const struct layer_sizes *s)
 {
 	layer_scaled(b, s);
+	layer_input(b, s, true);
 	if (!ft_layer_has_mlp(s->l))
 		return;
 	put_dropout(b, s, true);

@@ -20,13 +20,16 @@ static int64_t adapter_tensors(const struct builder *b, int64_t layer)
 static int64_t attention_tensors(const struct builder *b, const struct ft_layer *l)
 {
 	const struct ft_model *m = b->model;
-	int64_t inputs = joins_qkv(b) ? 1 : l->values_are_keys ? 2 : 3;
+	int64_t own = l->shares_kv ? 0 : l->values_are_keys ? 1 : 2;
+	int64_t inputs = joins_qkv(b) ? 1 : 1 + own;
 	int64_t n = inputs + 1;
 
 	if (l->kv_lora_rank)
 		n = (l->q_lora_rank ? 3 : 1) + 4;
 	return n + (m->qkv_bias ? inputs : 0) + m->out_bias + m->sinks +
-	       (m->qk_norm == FT_QK_HEAD || m->qk_norm == FT_QK_WHOLE ? 2 : 0);
+	       (m->qk_norm == FT_QK_HEAD || m->qk_norm == FT_QK_WHOLE ?
+			1 + !l->shares_kv :
+			0);
 }
 
 /* Experts of a rank lie in one tensor a matrix. */
@@ -52,7 +55,7 @@ static int64_t weight_tensors(const struct builder *b, int64_t layer)
 	const struct ft_model *m = b->model;
 	const struct ft_layer *l = &m->layer[layer];
 
-	return attention_tensors(b, l) + mlp_tensors(b, l) +
+	return attention_tensors(b, l) + mlp_tensors(b, l) + (m->layer_input ? 2 : 0) +
 	       ft_layer_norms(m, l) * m->norm_vectors;
 }
 
@@ -124,8 +127,8 @@ struct held layer_held(const struct builder *b, int64_t layer)
 /* Words and learned positions, and their norm; the last norm, and a head of its own. */
 static int64_t ends_tensors(const struct ft_model *m, bool first, bool last)
 {
-	int64_t words =
-		1 + (m->max_positions > 0) + (m->embedding_norm ? m->norm_vectors : 0);
+	int64_t words = 1 + (m->max_positions > 0) + (m->layer_input ? 3 : 0) +
+			(m->embedding_norm ? m->norm_vectors : 0);
 	int64_t head = m->norm_vectors + !(m->tied && first) + m->head_bias;
 
 	return (first ? words : 0) + (last ? head : 0);
@@ -149,8 +152,9 @@ struct held ends_held(const struct builder *b, bool first, bool last)
 	struct held held = last ? predicted_held(b) : (struct held){ 0 };
 	bool words = first || (last && copies_words(b));
 
-	if (words)
-		held.dense += head / tp + (double)(m->max_positions * m->hidden_size);
+	if (words) /* what makes layers' inputs is never split: see stack_runs.c */
+		held.dense += head / tp + (double)(m->max_positions * m->hidden_size) +
+			      ft_model_layer_input_parameters(m);
 	if (last && !(m->tied && words)) /* tied: a copy of its own at the end */
 		held.dense += head / tp;
 	if (last)

@@ -20,6 +20,7 @@
 #include "traces/beside.h"
 #include "traces/block.h"
 #include "traces/casts.h"
+#include "traces/layer_input.h"
 #include "traces/sinks.h"
 
 static bool casts_again(const struct builder *b)
@@ -208,10 +209,10 @@ static double other_saved(const struct builder *b, const struct layer_sizes *s,
 		more += 2 * h;
 	if (b->model->qk_norm && !s->l->linear_heads) /* norms' inputs */
 		more += (2 + operations) *
-			(double)(s->q + s->k +
-				 (b->model->value_norm ? s->kv - s->k : 0));
+			(double)(s->q + own_k(s) +
+				 (b->model->value_norm ? s->kv - own_k(s) : 0));
 	more += operations / 2 * h * (double)norms + beside_kept(b, s) +
-		sinks_kept(b, s, set);
+		sinks_kept(b, s, set) + layer_input_kept(b, s);
 	if (is_masked(b, s->l) &&
 	    !(set &
 	      (FT_MODULE_CORE_ATTENTION |
@@ -279,7 +280,7 @@ double layer_saved_bytes(const struct builder *b, int64_t layer, enum ft_recompu
 	unsigned set = how == FT_RECOMPUTE_SELECTIVE ? recomputed_modules(b) : 0;
 	double tokens = (double)s.tokens, h = (double)s.h;
 	double sliced = (double)s.part / tokens;
-	double kv = 2 * (double)(s.k + s.v), rest, whole;
+	double kv = s.l->shares_kv ? 0 : 2 * (double)(s.k + s.v), rest, whole;
 	double halves = ft_layer_has_mlp(s.l) ? 2 : 1;
 
 	if (how == FT_RECOMPUTE_FULL)

@@ -83,6 +83,24 @@ static bool framework_has(const struct ft_plan *plan, const struct ft_stack *sta
 		       sharding, stack->name, shardings_of(stack, others));
 }
 
+/* What a layer reads beside the one before it goes round no stages, and no framework splits it. */
+static bool reads_across(const struct ft_model *model, const struct ft_plan *plan,
+			 struct ft_error *err)
+{
+	bool shares = model->layer[model->n_layers - 1].shares_kv;
+
+	if (plan->tp * plan->pp == 1 || !(model->layer_input || shares))
+		return true;
+	return ft_fail(
+		err, NULL,
+		"parallel.%s %lld: a model with %s is simulated with tp and pp 1; "
+		"use fsdp",
+		plan->pp > 1 ? "pp" : "tp",
+		(long long)(plan->pp > 1 ? plan->pp : plan->tp),
+		model->layer_input ? "hidden_size_per_layer_input" :
+				     "num_kv_shared_layers");
+}
+
 static bool recomputes(const struct ft_model *model, const struct ft_plan *plan,
 		       const struct ft_stack *stack, struct ft_error *err)
 {
@@ -132,6 +150,7 @@ bool stack_runs(const struct ft_model *model, const struct ft_plan *plan,
 			       "flat tensors; use adam, sharding: ddp, or a stack with "
 			       "flat_shards: false",
 			       stack->name);
-	return recomputes(model, plan, stack, err) && framework_has(plan, stack, err) &&
+	return reads_across(model, plan, err) && recomputes(model, plan, stack, err) &&
+	       framework_has(plan, stack, err) &&
 	       heads_can_be_dealt(model, plan, stack, err);
 }

@@ -59,6 +59,7 @@ struct ft_layer {
 	int64_t heads, kv_heads;
 	int64_t qk_head_dim, v_head_dim; /* equal but for latent attention */
 	bool values_are_keys; /* as the product makes them: there is none for values */
+	bool shares_kv; /* keys and values are an earlier layer's: it has no products for them */
 	int64_t q_lora_rank, kv_lora_rank, qk_rope_head_dim; /* 0: plain */
 	int64_t window;	      /* tokens seen back; 0: all */
 	int64_t chunk;	      /* attention stays in pieces of so many tokens; 0: not */
@@ -115,7 +116,10 @@ struct ft_model {
 	bool layer_scale; /* each layer's output times a number that is not trained */
 	bool dense_beside; /* what experts share is an MLP with a norm behind it; experts have
 			     * one in front and one behind, and the router's has none to share */
-	bool sinks;	   /* a number for each head in the softmax */
+	int64_t layer_input; /* width of what each layer reads of a token by itself (per-layer
+			       * embeddings), from a table as wide for all layers; 0: none */
+	int64_t layer_input_rows;  /* of that table */
+	bool sinks;		   /* a number for each head in the softmax */
 	bool clamped;		   /* both inputs of the experts' gate, before it */
 	bool tanh_gate;		   /* the MLP's gate is a GELU's approximation */
 	bool all_experts;	   /* in the class each expert computes all tokens */
@@ -205,7 +209,9 @@ double ft_layer_rank_parameters(const struct ft_model *model, int64_t i, int64_t
 double ft_model_predicted_parameters(const struct ft_model *model, bool active);
 /* what one predicted token adds: a layer (predicted_like), a projection, three norms */
 double ft_model_embedding_parameters(const struct ft_model *model, int64_t tp);
-/* input table and learned positions */
+/* input table, learned positions, and what makes the inputs of layers by themselves */
+double ft_model_layer_input_parameters(const struct ft_model *model);
+/* of these, what makes the inputs of layers by themselves: a table, a projection, a norm */
 double ft_model_head_parameters(const struct ft_model *model, int64_t tp);
 /* 0 when tied */
 double ft_model_parameters(const struct ft_model *model);
