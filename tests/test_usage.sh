@@ -20,6 +20,7 @@ ok "a framework that splits data alone refuses a split of the model" fails 1 "pa
 ok "and a sharding that it lacks" fails 1 "sharding: zero1 is not in stack llm-foundry-2023, which has ddp, zero2, fsdp, hsdp$" $f simulate $a $foundry --set training.sharding=zero1
 ok "nor does DeepSpeed of 2022 have zero3" fails 1 "sharding: fsdp is not in stack megatron-deepspeed-2022, which has ddp, zero1, zero2$" $f simulate $a --set stack=megatron-deepspeed-2022 --set training.parallel='{tp: 8}' --set training.sharding=zero3
 ok "and so does a search of what is stated" fails 1 "stack llm-foundry-2023 has no tp" $f plan $a $foundry --set training.parallel.tp=8
+ok "nor is a model split that nobody splits" fails 1 "parallel.pp 2: a model with hidden_size_per_layer_input is simulated with tp and pp 1" $f simulate $a --set model=gemma4-e4b --set 'training.parallel={pp: 2}' --set stack=megatron-core
 ok "a graph that breaks inside a checkpoint is not taken for a compiled one" fails 1 "recompute: full with micro_batch_size 1 runs eagerly under stack transformers-5-compile-fa3" $f simulate $a \
 	--set stack=transformers-5-compile-fa3 --set 'training.parallel={}' --set training.sharding=fsdp --set training.micro_batch_size=1 --set training.recompute=full
 ok "a scan computes all of its layers again or none" fails 1 "stack jax-0.11 scans its layers, which all recompute or none" $f simulate $a \

@@ -17,12 +17,7 @@ struct layer_sizes {
 };
 
 struct layer_sizes sizes_of(const struct builder *b, int64_t layer);
-
-/* Keys that the layer makes itself. */
-static inline int64_t own_k(const struct layer_sizes *s)
-{
-	return s->l->shares_kv ? 0 : s->k;
-}
+int64_t own_k(const struct layer_sizes *s); /* keys that the layer makes itself */
 
 /* Bytes per token: c.h * hidden + c.f * MLP width + c.r * (q + k) features. */
 struct coefficients {
@@ -96,9 +91,6 @@ void put_first_norm_back(struct builder *b, const struct layer_sizes *s);
 void put_norm_behind(struct builder *b, const struct layer_sizes *s, bool backward);
 void put_dropout(struct builder *b, const struct layer_sizes *s, bool backward);
 
-/* rotary.c: rotary positions of queries and keys */
-void put_rotary(struct builder *b, const struct layer_sizes *s, bool backward);
-
 /* joined.c: are these one product? What gradients of its parts take, and of heads turned in part;
  * and bytes a token that a layer keeps for it. */
 bool joins_qkv(const struct builder *b);
@@ -107,6 +99,8 @@ bool joins_gate_up(const struct builder *b);
 void put_query_copy(struct builder *b, const struct layer_sizes *s);
 void put_qkv_joined(struct builder *b, const struct layer_sizes *s);
 void put_gate_up_joined(struct builder *b, const struct layer_sizes *s);
+void put_rotary(struct builder *b, const struct layer_sizes *s,
+		bool backward); /* rotary.c */
 void put_rotary_joined(struct builder *b, const struct layer_sizes *s, bool backward);
 double joined_kept(const struct builder *b, const struct layer_sizes *s);
 /* Of the norm in front of attention, or of the MLP, with the sums of gradients behind it. */

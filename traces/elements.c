@@ -390,6 +390,11 @@ struct layer_sizes sizes_of(const struct builder *b, int64_t layer)
 	return s;
 }
 
+int64_t own_k(const struct layer_sizes *s)
+{
+	return s->l->shares_kv ? 0 : s->k;
+}
+
 /* One element-wise kernel; tokens of h-wide work may be a slice of those of the
  * split features. fp32 residuals (autocast) and dropout masks cost extra. */
 static double element_bytes(const struct builder *b, const struct layer_sizes *s,
