@@ -176,6 +176,7 @@ static const struct flag {
 	OFF(narrow_parameters),
 	OFF(plain_sinks),
 	OFF(plain_caps),
+	OFF(blocking_launches),
 	OFF(plain_rotary),
 	OFF(unsharded_pipeline),
 	OFF(reduces_at_flush),

@@ -66,6 +66,7 @@ static const struct {
 	TRUTH(windows),
 	TRUTH(plain_sinks),
 	TRUTH(plain_rotary),
+	TRUTH(blocking_launches),
 };
 
 static const struct {

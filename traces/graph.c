@@ -151,6 +151,8 @@ struct ft_op *put_op(struct builder *b, const struct ft_work *work,
 			      .graphed = b->graphed,
 			      .record = FT_EVENT_NONE };
 	memset(op->wait, FT_EVENT_NONE, sizeof(op->wait));
+	if (b->rules->blocking_launches)
+		b->host_waited = op->host_waits = true;
 	if (stream == FT_STREAM_COMPUTE)
 		put_needs(b, op);
 	if (stream == FT_STREAM_COMPUTE && splits_by_dtensor(b) && by_operation(b) &&

@@ -7,6 +7,8 @@
  * gpt_oss/rope_utils.py and deepseek_v3/rope_utils.py of October 2025 (read 2026-11-28), bytes a feature of q and k:
  *   halves    four products of a half with cosines or sines (8), a difference and a sum (6), both joined (4);
  *             backward a sign (2), four products (8), two sums (6), the halves' gradients joined (4)
+ *   megatron  two products with cosines and sines (8), half a sign (2), both halves joined (4), a sum (6) and the rest of the
+ *             head, if any, joined (4); backward 8 + 2, a sum (6), halves joined (4): Megatron Core's rope_utils.py
  *   complex   a copy in fp32 (6), a product of pairs (8), a copy in 16 bit (6), each way: latent attention's
  * What reads a half, a slice of a head or a broadcast is not vectorized.
  */
@@ -15,6 +17,10 @@
 static const struct coefficients halves[] = {
 	{ .r = 10, .launches = 6, .strided = { .r = 8, .launches = 8 } },
 	{ .r = 10, .launches = 6, .strided = { .r = 10, .launches = 10 } },
+};
+static const struct coefficients megatron[] = {
+	{ .r = 14, .launches = 6, .strided = { .r = 10, .launches = 6 } },
+	{ .r = 10, .launches = 4, .strided = { .r = 10, .launches = 6 } },
 };
 static const struct coefficients complex_pairs[] = {
 	{ .r = 6, .launches = 2, .strided = { .r = 14, .launches = 4 } },
@@ -32,6 +38,15 @@ static struct coefficients of_recipe(const struct builder *b, bool backward)
 	return backward ? r->rope_back : r->rope;
 }
 
+/* Under plain_rotary. Latent attention's under Megatron are 16 bit, as its others. */
+static struct coefficients by_operations(const struct builder *b,
+					 const struct ft_layer *l, bool backward)
+{
+	if (b->rules->fusion == FT_FUSION_KERNELS)
+		return megatron[backward];
+	return (l->kv_lora_rank ? complex_pairs : halves)[backward];
+}
+
 void put_rotary(struct builder *b, const struct layer_sizes *s, bool backward)
 {
 	struct coefficients c = of_recipe(b, backward);
@@ -39,7 +54,7 @@ void put_rotary(struct builder *b, const struct layer_sizes *s, bool backward)
 	if (b->model->positions != FT_ROPE)
 		return;
 	if (b->rules->plain_rotary)
-		c = (s->l->kv_lora_rank ? complex_pairs : halves)[backward];
+		c = by_operations(b, s->l, backward);
 	/* plain operations have their sums beside what is strided; a kernel of its own is fused */
 	put_element(b, s, backward ? "rope_back" : "rope",
 		    c.strided.launches ? "add" : "default", c);
