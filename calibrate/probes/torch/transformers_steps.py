@@ -10,7 +10,7 @@ micro-batches a step; `shard` (true) FSDP2 around each layer, weights in fp32 an
 bf16, or all of one rank in bf16; `fsdp1` (false) FullyShardedDataParallel around each layer instead, by its defaults, with `reduce`
 ("float32") the format of its reductions and `original` (true) its use_orig_params; `ddp` (false) instead, weights in fp32 under
 autocast; `reshard` (true); `sync_each` (true) FSDP2 reduces gradients in each micro-batch, else in the last alone, and without `reshard` keeps
-weights gathered until then; `attention` (the library's choice); `optimizer` ("fused"), or "foreach" or "loop"; `clip` (false) gradients to a norm of 1;
+weights gathered until then; `attention` (the library's choice; `sinks_outside`: see below); `optimizer` ("fused"), or "foreach" or "loop"; `clip` (false) gradients to a norm of 1;
 `compile` (false) each layer; `recompute` (false) each layer; `lora`, a map of `rank`, `targets` (names
 of modules) and `wide` (false: adapters in bf16; true: in fp32, as PEFT has them), with `shard` false;
 `autocast` (false) to bf16; `trace` (false).
@@ -44,7 +44,29 @@ def layers_of(model):
     return max(lists, key=lambda m: sum(p.numel() for p in m.parameters()))
 
 
+def sinks_outside():
+    """Attention of gpt-oss by FlexAttention, whose output is scaled for the sinks by operations. For `attention`."""
+    from torch.nn.attention.flex_attention import create_block_mask, flex_attention
+    from transformers import AttentionInterface
+    from transformers.masking_utils import ALL_MASK_ATTENTION_FUNCTIONS
+    made, masks = torch.compile(flex_attention, dynamic=False), {}
+
+    def attend(module, q, k, v, _mask, scaling=None, s_aux=None, **_):
+        window, length = getattr(module, "sliding_window", None) or 0, q.shape[2]
+        if (window, length) not in masks:
+            def seen(_b, _h, at, of):
+                return (at >= of) & (at - of < window) if window else at >= of
+            masks[window, length] = create_block_mask(seen, None, None, length, length, device=q.device)
+        out, lse = made(q, k, v, block_mask=masks[window, length], scale=scaling, enable_gqa=True, return_lse=True)
+        out = (out * torch.sigmoid(lse - s_aux.view(1, -1, 1)).unsqueeze(-1)).to(q.dtype)
+        return out.transpose(1, 2).contiguous(), None
+    AttentionInterface.register("sinks_outside", attend)
+    ALL_MASK_ATTENTION_FUNCTIONS.register("sinks_outside", lambda *a, **k: None)
+
+
 def build(case, device):
+    if case.get("attention") == "sinks_outside":
+        sinks_outside()
     keys = dict(case["model"])
     config = transformers.AutoConfig.for_model(keys.pop("model_type"), **keys)
     config.use_cache = False
