@@ -49,10 +49,35 @@ static void counts_are_those_of_the_library(void **state)
 	gzclose(f);
 }
 
+/* A model's own count pads embedding and head as one rank has them: 1,000 words to 1,056, not to 1,152. */
+static void padding_is_that_of_one_rank(void **state)
+{
+	static const char text[] =
+		"{model_type: llama, hidden_size: 64, num_hidden_layers: 1, "
+		"num_attention_heads: 1, intermediate_size: 128, vocab_size: 1000%s}";
+	double n[2];
+
+	(void)state;
+	for (int padded = 0; padded < 2; padded++) {
+		struct ft_error err;
+		char said[256];
+		struct ft_model *m;
+
+		snprintf(said, sizeof(said), text,
+			 padded ? ", vocab_size_multiple: 96" : "");
+		m = model_of_text(said, &err);
+		ok_or_say(m, err);
+		n[padded] = ft_model_parameters(m);
+		ft_model_free(m);
+	}
+	assert_true(n[1] - n[0] == 2 * 56 * 64.);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(counts_are_those_of_the_library),
+		cmocka_unit_test(padding_is_that_of_one_rank),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -214,6 +214,22 @@ static void ways_to_recover_are_told_apart(void **state)
 	assert_true(goodput_time_use(&r).productive > without);
 }
 
+/* Parts that never fail cost nothing, whatever would be done. */
+static void what_never_fails_is_never_recovered(void **state)
+{
+	(void)state;
+	for (int how = 0; how <= FT_RECOVERY_FAULT_TOLERANT; how++) {
+		struct ft_reliability r = { .gpus = 8,
+					    .blast_gpus = 8,
+					    .restart_s = 600,
+					    .repair_s = 3600,
+					    .failover_s = 60 };
+
+		r.recovery = how;
+		assert_true(goodput_time_use(&r).productive == 1);
+	}
+}
+
 static void small_losses_add_up(void **state)
 {
 	struct ft_reliability r = { .gpus = 8,
@@ -241,6 +257,7 @@ int main(void)
 		cmocka_unit_test(large_clusters_are_never_without_progress),
 		cmocka_unit_test(llama_3s_effective_time_comes_out),
 		cmocka_unit_test(ways_to_recover_are_told_apart),
+		cmocka_unit_test(what_never_fails_is_never_recovered),
 		cmocka_unit_test(small_losses_add_up),
 	};
 

@@ -258,6 +258,10 @@ static void each_line_is_refused_where_it_stands(void **state)
 		  "work 1 attention core dtype=bf16 pass=forward queries=1000000000 "
 		  "keys=1000000000 batch=1000",
 		  "multiplications", 6 },
+		{ 19,
+		  "work 1 attention core dtype=bf16 pass=forward queries=1000000000 "
+		  "keys=1000000000 kv_heads=1000",
+		  "multiplications", 6 },
 		{ 20, "work 2 memory norm dtype=fp32 bytes=1", "needs kernel=", 1 },
 		{ 20, "work 2 memory norm dtype=fp32 kernel=rmsnorm",
 		  "bytes= is missing", 1 },
