@@ -104,13 +104,19 @@ static const struct idle_key keys[] = {
 	{ "moe_dispatcher", ROUTED, NULL },
 	{ "moe_capacity_factor", chosen, true,
 	  "where each token goes to some of the experts", "0" },
-	{ "moe_force_balance", ROUTED, "false" },
+	{ "moe_force_balance", chosen, true,
+	  "where each token goes to some of the experts", "false" },
 	{ "grouped_experts", ROUTED, NULL },
 	{ "fused_experts", ROUTED, "false" },
 };
 enum { KEYS = sizeof(keys) / sizeof(*keys) };
 
-/* These may stand: a sweep of tp or pp begins at 1. They are told. */
+static bool dealt(const struct ft_scenario *s)
+{
+	return s->plan->ep > 1;
+}
+
+/* These may stand: a sweep of tp, pp or ep begins at 1. They are told. */
 static const struct idle_key told[] = {
 	{ "sequence_parallel", split, false, "with tp above 1", "false" },
 	{ "overlap.tp", split, false, "with tp above 1", "false" },
@@ -118,6 +124,8 @@ static const struct idle_key told[] = {
 	{ "parallel.vpp", staged, false, "with pp above 1", "1" },
 	{ "schedule", staged, false, "with pp above 1", "1f1b" },
 	{ "pipeline_flushes", staged, false, "with pp above 1", "1" },
+	{ "overlap.ep", dealt, false, "with ep above 1", "false" },
+	{ "moe_force_balance", dealt, false, "with ep above 1", "false" },
 };
 enum { TOLD = sizeof(told) / sizeof(*told) };
 
