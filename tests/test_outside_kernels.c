@@ -94,11 +94,40 @@ static void unfused_scores_take_the_sinks_themselves(void **state)
 	drop(&p);
 }
 
+/* Megatron's kernel reads 256 numbers of a head and writes 320; without it queries, keys and values are copied. */
+static void keys_of_latent_attention_are_laid_out(void **state)
+{
+	double heads = LAYERS * TOKENS * 128;
+	struct parts p;
+
+	(void)state;
+	build(&p, "{name: deepseek-v3, num_hidden_layers: 2, first_k_dense_replace: 1}",
+	      PLAN, "megatron-core", 1);
+	near_frac(sum_of(p.graph, "latent_join").bytes, 2 * (256. + 320) * heads,
+		  1e-12);
+	near_frac(sum_of(p.graph, "latent_join_back").bytes, 2 * (256. + 320) * heads,
+		  1e-12);
+	assert_true(sum_of(p.graph, "latent_join").n == LAYERS);
+	p.stack->layout.plain_rotary = true;
+	rebuild(&p);
+	near_frac(sum_of(p.graph, "latent_join").bytes, 4 * (192. + 192 + 128) * heads,
+		  1e-12);
+	assert_true(sum_of(p.graph, "latent_join").n == LAYERS);
+	/* 24 bytes of what is turned: by Megatron's operations */
+	near_frac(sum_of(p.graph, "rope").bytes, 24. * (128 + 1) * 64 * LAYERS * TOKENS,
+		  1e-12);
+	drop(&p);
+	build(&p, "{name: llama3-8b, num_hidden_layers: 2}", PLAN, "megatron-core", 1);
+	assert_true(sum_of(p.graph, "latent_join").n == 0);
+	drop(&p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(rotary_positions_are_turned_by_operations),
 		cmocka_unit_test(sinks_scale_what_flex_attention_returns),
+		cmocka_unit_test(keys_of_latent_attention_are_laid_out),
 		cmocka_unit_test(unfused_scores_take_the_sinks_themselves),
 	};
 

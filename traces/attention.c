@@ -259,6 +259,36 @@ static void latent_forward(struct builder *b, const struct layer_sizes *s)
 	latent_up(b, s);
 }
 
+/*
+ * Latent attention's queries and keys are made of two parts each, one of which all heads' keys share. Megatron's
+ * kernel writes keys and values out of the product of both, and backward their gradients into one: 2 bytes a
+ * number, read and written. Where rotary positions are not fused each of queries, keys and values is copied.
+ * Source: Megatron Core's fused_mla_yarn_rope_apply.py and multi_latent_attention.py (read 2026-11-28).
+ */
+static struct moved joined_by_kernels(const struct builder *b,
+				      const struct layer_sizes *s)
+{
+	double k = (double)s->l->qk_head_dim, v = (double)s->l->v_head_dim;
+	double both = k - (double)s->l->qk_rope_head_dim + v;
+
+	if (b->rules->plain_rotary)
+		return (struct moved){ .bytes = 4 * (k + k + v) / k, .launches = 3 };
+	return (struct moved){ .bytes = 2 * (both + k + v) / k, .launches = 1 };
+}
+
+void latent_join(struct builder *b, const struct layer_sizes *s, bool backward)
+{
+	const struct recipe *r = recipe_of(b);
+	struct moved joined = backward ? r->latent_back : r->latent;
+
+	if (!s->l->kv_lora_rank)
+		return;
+	if (b->rules->fusion == FT_FUSION_KERNELS)
+		joined = joined_by_kernels(b, s);
+	put_moved(b, backward ? "latent_join_back" : "latent_join", "copy", joined,
+		  (double)(s->tokens * s->q));
+}
+
 void qkv_forward(struct builder *b, const struct layer_sizes *s)
 {
 	if (s->l->kv_lora_rank)

@@ -123,17 +123,6 @@ static void row_back(struct builder *b, const struct layer_sizes *s, const char 
 
 /* ---- forward -------------------------------------------------------------- */
 
-/* Latent attention's queries and keys are made of two parts each. */
-static void latent_join(struct builder *b, const struct layer_sizes *s, bool backward)
-{
-	const struct recipe *r = recipe_of(b);
-	struct moved joined = backward ? r->latent_back : r->latent;
-
-	if (s->l->kv_lora_rank)
-		put_moved(b, backward ? "latent_join_back" : "latent_join", "copy",
-			  joined, (double)(s->tokens * s->q));
-}
-
 /* Of queries and keys, and of values where the model has it; the gradients of keys that are values,
  * too, are added up. */
 static void put_head_norms(struct builder *b, const struct layer_sizes *s,

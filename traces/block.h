@@ -59,9 +59,8 @@ struct recipe {
 	struct coefficients gated_back, plain_back, weighted_back,
 		weighted_plain_back;	/* with the router's weights */
 	struct moved clamp, clamp_back; /* of the gate's inputs, beside it */
-	struct moved latent,
-		latent_back; /* a feature of q: its and k's parts joined, all laid
-					   * out for attention, and its output for the product */
+	/* a feature of q: its and k's parts joined, all laid out for attention, and its output for the product */
+	struct moved latent, latent_back;
 	const struct routing *routing;
 };
 
@@ -168,6 +167,7 @@ double plain_copies(const struct builder *b, const struct layer_sizes *s);
 int64_t qkv_features(const struct builder *b, const struct layer_sizes *s);
 void qkv_enter(struct builder *b, const struct layer_sizes *s);
 void qkv_forward(struct builder *b, const struct layer_sizes *s);
+void latent_join(struct builder *b, const struct layer_sizes *s, bool backward);
 void qkv_products(struct builder *b, const struct layer_sizes *s,
 		  enum ft_layout layout);
 void latent_up(struct builder *b, const struct layer_sizes *s);
