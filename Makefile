@@ -94,7 +94,7 @@ all: $(if $(SAN)$(COV),$B/foretoken,build/foretoken) $(MPI)
 
 build/foretoken: build/rel/foretoken $(filter build/rel/%,$(MPI))
 	@ln -sf rel/foretoken $@
-$B/foretoken: $(call OBJ,$(CLI_SRC)) $B/new.o $B/pages_5.o $(COUNTER) $B/libforetoken.a
+$B/foretoken: $(call OBJ,$(CLI_SRC)) $B/new.o $B/pages_5.o $B/pages_md.o $(COUNTER) $B/libforetoken.a
 	@echo "  LINK  $@"
 	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(LDLIBS)
 $B/foretoken-mpi.so: cli/mpi/plugin.c cli/mpi.h include/foretoken/study_ranks.h
@@ -133,6 +133,13 @@ $B/pages_5.o: $(PAGES_5) scripts/embed.sh cli/pages.h
 	@mkdir -p $(@D)
 	@echo "  EMBED man"
 	$(Q)sh scripts/embed.sh cli/pages.h page $(PAGES_5) >$(@:.o=.c)
+	$(Q)$(CC) $(ALL_CFLAGS) -c -o $@ $(@:.o=.c)
+# the documents that explain answers, whose tables it reads, too
+PAGES_MD := docs/reading-the-output.md docs/glossary.md
+$B/pages_md.o: $(PAGES_MD) scripts/embed.sh cli/tables.h
+	@mkdir -p $(@D)
+	@echo "  EMBED docs"
+	$(Q)sh scripts/embed.sh cli/tables.h page $(PAGES_MD) >$(@:.o=.c)
 	$(Q)$(CC) $(ALL_CFLAGS) -c -o $@ $(@:.o=.c)
 $B/serve_page.o build/fuzz/serve_page.o: $(SERVE_PAGE) scripts/embed.sh serve/page.h
 	@mkdir -p $(@D)

@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/pages.h"
+#include "cli/tables.h"
 #include "foretoken/study.h"
 
 /* Who reads the keys below a word. */
@@ -44,6 +45,9 @@ struct explainer {
 	struct arena mem;
 	struct ft_shelf *shelf;
 	struct ft_scenario *usual[USUAL];
+	struct page_key *page;
+	struct table_row *row;
+	size_t n_page, n_row;
 };
 
 static error_t parse(int key, char *arg, struct argp_state *state)
@@ -73,8 +77,8 @@ static const struct argp argp = {
 	"Explain a key of a scenario: what it means, its default, and who reads it. KEY may be "
 	"the last word of a key, or a map of several keys. Keys of a stack, GPU, node, fabric, "
 	"site, communication library or price book are explained from their manual pages, as "
-	"stack.fusion or gpu.power. A number of an answer is explained by its name or the "
-	"name of its row."
+	"stack.fusion or gpu.power. A row, item or number of an answer and a word of the "
+	"glossary are explained from the documents."
 	"\vExample: foretoken explain training.zero_group",
 	NULL,
 	NULL,
@@ -132,8 +136,8 @@ static void tell(struct explainer *e, const char *path, const char *about)
 	       reader_of(path));
 }
 
-/* In lines of a terminal's width. */
-static void tell_words(const char *words)
+/* In lines of a terminal's width, each behind its margin. */
+static void tell_words(const char *margin, const char *words)
 {
 	enum { WIDTH = 78 };
 	int column = 0;
@@ -145,7 +149,7 @@ static void tell_words(const char *words)
 			putchar('\n');
 			column = 0;
 		}
-		column += printf("%s%.*s", column ? " " : "  ", len, words);
+		column += printf("%s%.*s", column ? " " : margin, len, words);
 		words += len;
 		words += strspn(words, " ");
 	}
@@ -162,7 +166,7 @@ static size_t tell_page_keys(const struct page_key *key, size_t n, const char *w
 		if (!is_it(&key[i], word))
 			continue;
 		printf("%s%s, of %s\n", told++ ? "\n" : "", key[i].path, key[i].of);
-		tell_words(key[i].about);
+		tell_words("  ", key[i].about);
 		if (key[i].usual)
 			printf("  default   %s\n", key[i].usual);
 		printf("  more      man %s\n", key[i].page);
@@ -170,50 +174,30 @@ static size_t tell_page_keys(const struct page_key *key, size_t n, const char *w
 	return told;
 }
 
-/* What a table calls a number of an answer; "": no table has it. */
-static const char *row_of(const struct ft_outcome_field *f)
+/* Rows of the documents' tables that have the word as a whole name, or as a part of it. */
+static size_t tell_rows(const struct explainer *e, const char *word,
+			enum table_meant how, bool told)
 {
-	return f->label ? f->label + strspn(f->label, " ") : "";
+	size_t found = 0;
+
+	for (size_t i = 0; i < e->n_row; i++) {
+		const struct table_row *row = &e->row[i];
+
+		if (table_row_meant(row, word) != how)
+			continue;
+		if (told || found)
+			putchar('\n');
+		found++;
+		tell_words("", row->json ? row->json : row->words);
+		if (row->json)
+			printf("  a number of an answer: %s\n", row->words);
+		tell_words("  ", row->about);
+		printf("  more      %s, under \"%s\"\n", row->page, row->section);
+	}
+	return found;
 }
 
-/* What else an answer's JSON has at its top; tests/test_people.sh asks for each. */
-static bool tell_part(const char *word)
-{
-	static const char *const parts[] = {
-		"assumed",
-		"beside",
-		"bottleneck",
-		"breakdown_s",
-		"cost",
-		"derived",
-		"finance",
-		"fits",
-		"gpu_measured",
-		"id",
-		"interval",
-		"items",
-		"memory_bytes_per_gpu",
-		"name",
-		"nearest_runs",
-		"prices",
-		"provenance",
-		"run",
-		"scenario",
-		"stack_measured",
-		"stages",
-	};
-
-	for (size_t i = 0; i < sizeof(parts) / sizeof(*parts); i++)
-		if (!strcmp(word, parts[i])) {
-			printf("%s\n  a part of an answer's JSON; see the table under "
-			       "JSON in docs/reading-the-output.md\n",
-			       word);
-			return true;
-		}
-	return false;
-}
-
-/* A number or part of an answer by its JSON's name or by its row's, or a key of a model. */
+/* A key of a model, or a number of an answer that no row names in full. */
 static bool tell_other(const char *word)
 {
 	const struct ft_outcome_field *f;
@@ -221,11 +205,11 @@ static bool tell_other(const char *word)
 	const char *key = text_begins_with(word, "model.") ? word + 6 : word;
 
 	for (size_t i = 0; i < n; i++)
-		if (!strcmp(word, f[i].key) || ends_in(f[i].key, word) ||
-		    !strcasecmp(word, row_of(&f[i]))) {
+		if (!strcmp(word, f[i].key) || ends_in(f[i].key, word)) {
 			printf("%s\n  a number of an answer%s%s; see its table in "
 			       "docs/reading-the-output.md\n",
-			       f[i].key, f[i].label ? ": " : "", row_of(&f[i]));
+			       f[i].key, f[i].label ? ": " : "",
+			       f[i].label ? f[i].label + strspn(f[i].label, " ") : "");
 			return true;
 		}
 	for (size_t i = 0; ft_model_key(i); i++)
@@ -235,7 +219,7 @@ static bool tell_other(const char *word)
 			       key);
 			return true;
 		}
-	return tell_part(word);
+	return false;
 }
 
 static size_t tell_scenario_keys(struct explainer *e, const char *word)
@@ -253,11 +237,11 @@ static size_t tell_scenario_keys(struct explainer *e, const char *word)
 	return told;
 }
 
-/* What a word may be meant to be that is none: a key, from any of its words on, or a map. */
-static const char *nearest(struct explainer *e, const char *word,
-			   const struct page_key *page, size_t n_page)
+/* What a word may be meant to be that is none: a key, from any of its words on, a map, or a name of
+ * a row. */
+static const char *nearest(struct explainer *e, const char *word)
 {
-	enum { MOST = 2048 };
+	enum { MOST = 4096 };
 	const char *names[MOST], *path, *about;
 	const struct ft_outcome_field *f;
 	size_t n = 0, n_fields = ft_outcome_fields(&f);
@@ -268,33 +252,38 @@ static const char *nearest(struct explainer *e, const char *word,
 			names[n++] = arena_text_n(&e->mem, path, strcspn(path, "."));
 			path += strcspn(path, ".");
 		}
-	for (size_t i = 0; n < MOST && i < n_page; i++)
-		names[n++] = text_last_word(page[i].path);
+	for (size_t i = 0; n < MOST && i < e->n_page; i++)
+		names[n++] = text_last_word(e->page[i].path);
 	for (size_t i = 0; n < MOST && i < n_fields; i++)
 		names[n++] = text_last_word(f[i].key);
+	for (size_t i = 0; i < e->n_row; i++)
+		for (size_t k = 0; n < MOST && e->row[i].names[k]; k++)
+			names[n++] = e->row[i].names[k];
 	return text_nearest(word, names, n);
 }
 
+/* Keys that are meant, else what names it: keys in whose words it stands, rows of the documents. */
 static bool explain(struct explainer *e, const char *word, struct ft_error *err)
 {
-	size_t n_page;
-	struct page_key *page = pages_keys(&e->mem, &n_page);
+	bool told = tell_scenario_keys(e, word) ||
+		    tell_page_keys(e->page, e->n_page, word, page_key_meant) ||
+		    tell_page_keys(e->page, e->n_page, word, page_key_names);
 	const char *near;
 
-	if (tell_scenario_keys(e, word) ||
-	    tell_page_keys(page, n_page, word, page_key_meant) || tell_other(word) ||
-	    tell_page_keys(page, n_page, word, page_key_names))
+	if (tell_rows(e, word, TABLE_WHOLE, told) || told || tell_other(word) ||
+	    tell_rows(e, word, TABLE_IN_PART, told))
 		return true;
-	near = nearest(e, word, page, n_page);
+	near = nearest(e, word);
 	if (near)
 		return ft_fail(err, NULL,
-			       "neither a scenario nor another file has a key '%.60s'; "
+			       "no key, row, item or word is called '%.60s'; "
 			       "did you mean '%s'?",
 			       word, near);
 	return ft_fail(
 		err, NULL,
-		"neither a scenario nor another file has a key '%.60s'; "
-		"'foretoken list keys' has those of a scenario, the manual pages all",
+		"no key, row, item or word is called '%.60s'; 'foretoken list keys' "
+		"has the keys of a scenario, docs/reading-the-output.md and "
+		"docs/glossary.md the words of answers",
 		word);
 }
 
@@ -323,6 +312,8 @@ int cmd_explain(int argc, char **argv)
 	bool ok;
 
 	parse_arguments(&argp, argc, argv, &word);
+	e.page = pages_keys(&e.mem, &e.n_page);
+	e.row = tables_rows(&e.mem, &e.n_row);
 	ok = open_usual(&e, &err) && explain(&e, word, &err);
 	for (int i = 0; i < USUAL; i++)
 		ft_scenario_free(e.usual[i]);

@@ -33,9 +33,14 @@ def said(*words, **more):
     return subprocess.run([program, *words], capture_output=True, text=True, check=True, **more).stdout
 
 
+IN_TABLE = re.compile(r'\n  more      docs/[a-z-]*\.md, under "[^"]*"$')  # what the documents say besides
+
+
 def blocks(word):
     found = {}
     for block in said("explain", word).strip().split("\n\n"):
+        if IN_TABLE.search(block):
+            continue
         path, about, default, reader, more = block.split("\n")
         assert more == "  more      man foretoken-scenario" and about.startswith("  "), block
         value = re.fullmatch(r"  default   (.*?)(?: \(([^();]*); a stack, GPU or node may say another\))?", default)
@@ -106,6 +111,8 @@ for kind, folder in FILES.items():
     for key in sorted(keys):
         for block in said("explain", kind + "." + key).strip().split("\n\n"):
             lines = block.split("\n")
+            if IN_TABLE.search(block):
+                continue
             assert lines[-1] == "  more      man foretoken-" + kind and len(lines) > 2, (kind, key, block)
             assert all(len(line) <= 80 and "\\" not in line for line in lines), block
         told += 1
@@ -121,8 +128,35 @@ for row, key in (("MFU", "mfu"), ("pipeline bubble", "breakdown_s.bubble"), ("US
                  ("at quoted prices", "cost.quoted_frac"), ("Energy per token", "cost.joules_per_token")):
     assert said("explain", row).split("\n")[0] == key, (row, said("explain", row))
 assert said("explain", "hidden_size").startswith("model.hidden_size\n")
+
+# Tables of the documents: each name of each row is told with all that its row says.
+rows = 0
+for page in ("docs/reading-the-output.md", "docs/glossary.md"):
+    section, head = "", None
+    for line in open(page):
+        cells = [c.strip().replace("\\|", "|") for c in re.split(r"(?<!\\)\|", line.strip())[1:-1]]
+        if line.startswith("#"):
+            section = line.strip("# \n")
+        if not cells:
+            head = None
+        elif head is None:
+            head = cells
+        elif len(cells) > 1 and set(cells[0]) != {"-"}:
+            bare = [re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", c).replace("`", "") for c in cells]
+            json_at = next((i for i, h in enumerate(head) if i and h.startswith("JSON")), 0)
+            about = ": ".join(c for i, c in enumerate(bare) if i and i != json_at and c)
+            for name in [bare[0], *re.findall("`([^`]*)`", cells[json_at])]:
+                told_so = [b for b in said("explain", name).strip().split("\n\n") if " ".join(about.split()) in " ".join(b.split())]
+                assert any(b.endswith('\n  more      %s, under "%s"' % (page, section)) for b in told_so), (page, name, about)
+            rows += 1
+assert rows > 400, rows
+assert said("explain", "expert_up (wgrad)") == said("explain", "EXPERT_UP"), "the pass and the case of letters do not count"
+assert said("explain", "attention counted whole").startswith("mfu_full\n"), "parts of a name, where no name is the word"
+assert "gpu.power" not in said("explain", "MoE") and said("explain", "MoE").startswith("mixture of experts (MoE)\n")
+wrong = subprocess.run([program, "explain", "cp_exchang"], capture_output=True, text=True)
+assert wrong.returncode == 1 and wrong.stderr.strip().endswith("; did you mean 'cp_exchange'?"), wrong
 wrong = subprocess.run([program, "explain", "maskd_attention"], capture_output=True, text=True)
 assert wrong.returncode == 1 and wrong.stderr.strip().endswith("; did you mean 'masked_attention'?"), wrong
 wrong = subprocess.run([program, "explain", "capex"], capture_output=True, text=True)
 assert wrong.returncode == 1 and wrong.stderr.strip().endswith("; did you mean 'capex_usd'?"), wrong
-print(len(words), "words,", told, "keys of other files")
+print(len(words), "words,", told, "keys of other files,", rows, "rows of tables")
