@@ -184,6 +184,9 @@ static const struct {
 
 #define RECURRENT "recurrent layers are not simulated"
 #define SPARSE "its sparse attention is not simulated"
+#define SPARSE_MLA \
+	SPARSE "; with attention to all tokens before it is a deepseek_v3: say model: {name: FILE, " \
+	       "model_type: deepseek_v3}"
 #define ENCODER "it is an encoder; decoder-only models are simulated"
 #define HAS_ENCODER "it has an encoder; decoder-only models are simulated"
 
@@ -211,9 +214,9 @@ static const struct {
 	{ "bitnet", "its ternary weights are not simulated" },
 	{ "minimax", "its lightning attention is not simulated" },
 	{ "axk2", SPARSE },
-	{ "deepseek_v32", SPARSE },
+	{ "deepseek_v32", SPARSE_MLA },
 	{ "deepseek_v4", SPARSE },
-	{ "glm_moe_dsa", SPARSE },
+	{ "glm_moe_dsa", SPARSE_MLA },
 	{ "kimi_linear", "its delta attention is not simulated" },
 	{ "mllama", "its attention to images is not simulated" },
 	{ "bert", ENCODER },

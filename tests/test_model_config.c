@@ -143,6 +143,10 @@ static void mistakes_are_told_with_their_place(void **state)
 		  "models of state spaces alone are not read" },
 		{ "model_type: falcon_h1\nhidden_size: 4", 1, 13,
 		  "its attention beside a state space is not simulated" },
+		{ "model_type: glm_moe_dsa\nhidden_size: 4", 1, 13,
+		  "its sparse attention is not simulated; with attention to all tokens "
+		  "before it is a deepseek_v3: say model: {name: FILE, model_type: "
+		  "deepseek_v3}" },
 		{ "name: granite-4.0-h-small\nposition_embedding_type: alibi", 2, 26,
 		  "'alibi' is neither nope (none) nor rope" },
 		{ "name: granite-4.0-h-small\nlayer_types: [mamba, conv]", 2, 22,
