@@ -334,12 +334,27 @@ static void set_globals(struct reader *r, const struct ft_model *model,
 	share_keys(r, model->n_layers, layer);
 }
 
+/* Layers of a state space alone, whose heads are the model's. */
+static void set_states(struct reader *r, size_t n, struct ft_layer *layer)
+{
+	struct ft_layer state = reach_state_space(r);
+
+	state.heads = state.kv_heads = state.linear_heads;
+	state.qk_head_dim = state.v_head_dim = state.linear_value_dim;
+	for (size_t i = 0; i < n; i++)
+		layer[i] = state;
+}
+
 struct ft_layer *layers_read(struct arena *mem, struct reader *r,
 			     const struct family *family, const struct ft_model *model)
 {
 	size_t n = (size_t)model->n_layers;
 	struct ft_layer *layer = ARENA_ARRAY(mem, n, struct ft_layer);
 
+	if (family->states_alone) {
+		set_states(r, n, layer);
+		return layer;
+	}
 	layer[0].heads = read_needed(r, "num_attention_heads");
 	if (r->failed)
 		return layer;

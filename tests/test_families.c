@@ -250,6 +250,12 @@ static const struct {
 	  "'intermediate_size': 15680, 'mlp_hidden_act': 'relu2',"
 	  "'vocab_size': 131072}",
 	  8888227328. },
+	/* mistralai/Mamba-Codestral-7B-v0.1, state spaces alone */
+	{ "{'model_type': 'mamba2', 'hidden_size': 4096, 'num_hidden_layers': 64,"
+	  "'num_heads': 128, 'head_dim': 64, 'state_size': 128, 'n_groups': 8,"
+	  "'conv_kernel': 4, 'chunk_size': 256, 'expand': 2, 'use_bias': false,"
+	  "'tie_word_embeddings': false, 'vocab_size': 32768}",
+	  7285403648. },
 	/* ibm-granite/granite-4.0-h-small */
 	{ "{'model_type': 'granitemoehybrid', 'hidden_size': 4096,"
 	  "'num_hidden_layers': 40, 'layer_types': [" TEN ", " TEN ", " TEN ", " TEN

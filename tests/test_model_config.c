@@ -139,8 +139,14 @@ static void mistakes_are_told_with_their_place(void **state)
 		{ "name: llama3-8b\nnum_hidden_layers: 0", 2, 20, "not between" },
 		{ "model_type: mamba\nhidden_size: 4", 1, 13,
 		  "state spaces of the first kind (Mamba-1) are not simulated" },
-		{ "model_type: mamba2\nhidden_size: 4", 1, 13,
-		  "models of state spaces alone are not read" },
+		{ "{model_type: mamba2, hidden_size: 64, num_hidden_layers: 2, vocab_size: "
+		  "99, num_heads: 8, head_dim: 16, n_groups: 1, state_size: 16, "
+		  "chunk_size: 64}",
+		  1, 1, "lacks the key 'conv_kernel'" },
+		{ "{model_type: mamba2, hidden_size: 64, num_hidden_layers: 2, vocab_size: "
+		  "99, num_heads: 8, head_dim: 16, n_groups: 3, state_size: 16, "
+		  "chunk_size: 64, conv_kernel: 4}",
+		  1, 88, "8 is not a multiple of the 3 groups" },
 		{ "model_type: falcon_h1\nhidden_size: 4", 1, 13,
 		  "its attention beside a state space is not simulated" },
 		{ "model_type: glm_moe_dsa\nhidden_size: 4", 1, 13,

@@ -91,6 +91,30 @@ static void which_layers_are_state_spaces_is_said_in_three_ways(void **state)
 	ft_model_free(numbers);
 }
 
+/* State spaces alone are a hybrid without attention, under the names of their own class. */
+static void state_spaces_may_stand_alone(void **state)
+{
+	struct ft_model *alone =
+		model_of("{model_type: mamba2, hidden_size: 512, num_hidden_layers: 3, "
+			 "num_heads: 16, head_dim: 32, state_size: 64, n_groups: 4, "
+			 "conv_kernel: 4, chunk_size: 128, vocab_size: 512}");
+	struct ft_model *hybrid = model_of(HYBRID("3", "MMM"));
+
+	(void)state;
+	assert_int_equal(alone->positions, FT_NO_POSITIONS);
+	near_frac(ft_model_parameters(alone), ft_model_parameters(hybrid), 1e-12);
+	for (int i = 0; i < 3; i++) {
+		struct ft_layer *a = &alone->layer[i], *h = &hybrid->layer[i];
+
+		assert_false(ft_layer_has_mlp(a));
+		h->heads = h->kv_heads = HEADS; /* of what it has no layer of */
+		h->qk_head_dim = h->v_head_dim = P;
+		assert_memory_equal(a, h, sizeof(*a));
+	}
+	ft_model_free(hybrid);
+	ft_model_free(alone);
+}
+
 /* Two kinds of states in one model: each has what its own kind has. */
 static void state_spaces_and_delta_rules_may_take_turns(void **state)
 {
@@ -399,6 +423,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(layers_of_halves_become_blocks),
 		cmocka_unit_test(which_layers_are_state_spaces_is_said_in_three_ways),
+		cmocka_unit_test(state_spaces_may_stand_alone),
 		cmocka_unit_test(state_spaces_and_delta_rules_may_take_turns),
 		cmocka_unit_test(no_experts_leave_the_shared_mlp),
 		cmocka_unit_test(predicted_tokens_may_be_like_another_layer),
