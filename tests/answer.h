@@ -11,7 +11,7 @@ struct answer {
 	bool refused;
 	size_t n;
 	double x[KEY_NUMBERS];
-	char why[1024];
+	char why[sizeof(((struct ft_error *)0)->text)];
 };
 
 static inline void numbers_of(const struct ft_outcome *o, struct answer *a)
@@ -67,7 +67,7 @@ static inline struct answer answer_of(struct ft_shelf *shelf, const struct node 
 		a.refused = true;
 	}
 	if (a.refused)
-		snprintf(a.why, sizeof(a.why), "%.1023s", err.text);
+		snprintf(a.why, sizeof(a.why), "%s", err.text);
 	ft_scenario_free(s);
 	return a;
 }

@@ -17,6 +17,7 @@
 #include "tests/answer.h"
 
 enum { KEY_SCENARIOS = 20, KEY_SEEN = 1024, KEY_SHELF = 100 };
+enum { KEY_WHY = sizeof(((struct answer *)0)->why) };
 
 /* A key without effect, or one that no value here is right for, and why. */
 struct key_exempt {
@@ -188,7 +189,7 @@ static size_t words_of(struct arena *mem, const char *why, const char *before,
 	const char *at = strstr(why, before);
 	size_t n = 0;
 
-	assert_true(strlen(why) < sizeof(((struct ft_error *)0)->text) - 8);
+	assert_true(strlen(why) < KEY_WHY - 8);
 	for (at = at ? at + strlen(before) : ""; *at && *at != ';' && n < most;) {
 		size_t len = strcspn(at, ",; ");
 
@@ -205,7 +206,7 @@ static size_t other_values(struct flips *f, struct node *leaf, const char **valu
 {
 	static const double factors[] = { 1.5, 2, 0.5, 3, 0.1, 10, 1.01 };
 	static const char *const names[] = { "zzqq", "nccl-2.30", "fa2", "h200" };
-	char why[1024] = "", *unit;
+	char why[KEY_WHY] = "", *unit;
 	double x = strtod(leaf->text, &unit);
 	const char *was = leaf->text;
 	size_t n = 0;
@@ -312,7 +313,7 @@ static void flip_absent(struct flips *f, const char *path, struct node *map,
 		"h200.attention.csv",
 		"h200.collectives.csv",
 	};
-	char why[1024] = "";
+	char why[KEY_WHY] = "";
 	const char *word[16];
 	struct node *leaf = node_scalar(&f->mem, &map->mark, "zzqq"), was;
 	struct key_seen *k;
@@ -374,7 +375,7 @@ static const char *child(struct flips *f, const char *path, const struct node *n
 static void flip_missing(struct flips *f, const char *path, struct node *map)
 {
 	const char *known[96];
-	char why[1024] = "";
+	char why[KEY_WHY] = "";
 	struct node was =
 		widened(f, map, "zzqq", node_scalar(&f->mem, &map->mark, "1"));
 	size_t n;
