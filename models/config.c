@@ -228,7 +228,9 @@ static void read_block(struct reader *r, const struct family *family,
 	model->value_norm = family->value_norm;
 	model->layer_scale = family->layer_scale;
 	model->dense_beside = family->dense_beside;
-	model->layer_input = read_size(r, "hidden_size_per_layer_input", 0, 0);
+	model->layer_input = family->global_heads ?
+				     read_size(r, "hidden_size_per_layer_input", 0, 0) :
+				     0;
 	model->layer_input_rows = model->layer_input ?
 					  read_size(r, "vocab_size_per_layer_input", 1,
 						    model->vocab_size) :

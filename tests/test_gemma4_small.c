@@ -173,6 +173,25 @@ static void what_cannot_be_is_refused(void **state)
 	}
 }
 
+/* A model of another type reads nothing of the kind. */
+static void other_models_have_none_of_it(void **state)
+{
+	static const char *const key[] = { "hidden_size_per_layer_input: 256",
+					   "num_kv_shared_layers: 2",
+					   "use_double_wide_mlp: true" };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(key) / sizeof(*key); i++) {
+		struct ft_error err;
+		char text[128];
+
+		snprintf(text, sizeof(text), "{name: llama3-8b, %s}", key[i]);
+		assert_null(model_of_text(text, &err));
+		if (!strstr(err.text, "does nothing in a model of type llama"))
+			fail_msg("%s: %s", key[i], err.text);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -181,6 +200,7 @@ int main(void)
 		cmocka_unit_test(each_layer_reads_an_input_of_its_own),
 		cmocka_unit_test(adapters_leave_the_inputs_frozen),
 		cmocka_unit_test(what_cannot_be_is_refused),
+		cmocka_unit_test(other_models_have_none_of_it),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
