@@ -129,6 +129,17 @@ static void check_sinks(struct reader *r, const struct ft_layout_rules *l)
 			    "goes with plain_sinks: false, as it is fused");
 }
 
+/* What stands in the place of `attention` for some layers or models runs in a kernel. */
+static const char *read_fused(struct reader *r, const char *key)
+{
+	const char *impl = read_text(r, key, "");
+
+	if (!r->failed && !strcmp(impl, "unfused"))
+		reader_fail(r, key,
+			    "should be a fused implementation, or \"\" for none");
+	return impl;
+}
+
 /* What is so or not; the first, of which it goes without saying. */
 #define AT(key) #key, offsetof(struct ft_layout_rules, key)
 #define ON(key) \
@@ -214,8 +225,8 @@ static bool read_layout(const struct node *node, struct ft_layout_rules *l,
 	l->fp8_windows_back = read_bool(&r, "fp8_windows_back", l->windows);
 	l->vocab_multiple = read_int(&r, "vocab_multiple", 0, 1 << 20, 0);
 	l->attention = read_text(&r, "attention", "");
-	l->masked_attention = read_text(&r, "masked_attention", "");
-	l->sink_attention = read_text(&r, "sink_attention", "");
+	l->masked_attention = read_fused(&r, "masked_attention");
+	l->sink_attention = read_fused(&r, "sink_attention");
 	check_sinks(&r, l);
 	return reader_close(&r);
 }

@@ -122,6 +122,39 @@ static void keys_of_latent_attention_are_laid_out(void **state)
 	drop(&p);
 }
 
+static struct ft_stack *stack_with(const char *layout, struct ft_error *err)
+{
+	struct ft_stack *stack;
+	char path[64];
+	FILE *f = fopen(own_path(path, "fused.yaml"), "w");
+
+	assert_non_null(f);
+	fprintf(f, "{extends: " YOUNGER ", title: x, layout: {%s}}", layout);
+	fclose(f);
+	stack = ft_stack_load(path, NULL, err);
+	unlink(path);
+	return stack;
+}
+
+/* What takes attention's place is a kernel: no rate of one is called unfused. */
+static void what_takes_attentions_place_is_fused(void **state)
+{
+	static const char *const wrong[] = {
+		"sink_attention: unfused", "masked_attention: unfused",
+		"sink_attention: flex, plain_sinks: true"
+	};
+	struct ft_error err;
+	struct ft_stack *right = stack_with("sink_attention: flex", &err);
+
+	(void)state;
+	ok_or_say(right, err);
+	ft_stack_free(right);
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
+		assert_null(stack_with(wrong[i], &err));
+		assert_non_null(strstr(err.text, "fused"));
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -129,6 +162,7 @@ int main(void)
 		cmocka_unit_test(sinks_scale_what_flex_attention_returns),
 		cmocka_unit_test(keys_of_latent_attention_are_laid_out),
 		cmocka_unit_test(unfused_scores_take_the_sinks_themselves),
+		cmocka_unit_test(what_takes_attentions_place_is_fused),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
