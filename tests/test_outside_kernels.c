@@ -122,6 +122,44 @@ static void keys_of_latent_attention_are_laid_out(void **state)
 	drop(&p);
 }
 
+/* The scaled output is a product's input: what does not keep it scales again before that product's backward. */
+static void scaled_outputs_are_kept_or_scaled_again(void **state)
+{
+	static const struct {
+		const char *again;
+		bool scaled, kept;
+	} rows[] = {
+		{ "recompute: none", false, true },
+		{ "recompute: full", true, false },
+		{ "recompute: selective, recompute_modules: [core_attn]", true, false },
+		{ "recompute: selective, recompute_modules: [op]", true, false },
+		{ "recompute: selective, recompute_modules: [norm]", false, true }
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		struct parts p, fused;
+		char plan[256];
+		double more;
+
+		snprintf(plan, sizeof(plan),
+			 "{sequence_length: 1024, micro_batch_size: 2, "
+			 "global_batch_size: 2, sharding: fsdp, %s}",
+			 rows[i].again);
+		build(&p, OSS, plan, OLDER, 1);
+		build(&fused, OSS, plan, YOUNGER, 1);
+		assert_true(sum_of(p.graph, "sinks").n ==
+			    (rows[i].scaled ? 2 : 1) * 3 * LAYERS);
+		more = segment_of(p.graph, "forward")
+			       ->net_bytes[FT_MEMORY_ACTIVATIONS] -
+		       segment_of(fused.graph, "forward")
+			       ->net_bytes[FT_MEMORY_ACTIVATIONS];
+		assert_true((more > 0) == rows[i].kept);
+		drop(&p);
+		drop(&fused);
+	}
+}
+
 static struct ft_stack *stack_with(const char *layout, struct ft_error *err)
 {
 	struct ft_stack *stack;
@@ -162,6 +200,7 @@ int main(void)
 		cmocka_unit_test(sinks_scale_what_flex_attention_returns),
 		cmocka_unit_test(keys_of_latent_attention_are_laid_out),
 		cmocka_unit_test(unfused_scores_take_the_sinks_themselves),
+		cmocka_unit_test(scaled_outputs_are_kept_or_scaled_again),
 		cmocka_unit_test(what_takes_attentions_place_is_fused),
 	};
 

@@ -10,6 +10,7 @@
 #include "traces/layer_input.h"
 #include "traces/memory.h"
 #include "traces/offload.h"
+#include "traces/sinks.h"
 
 /* Attention, and the MLP up to where tokens leave for their experts. */
 static void forward_begin(struct builder *b, const struct layer_sizes *s)
@@ -103,6 +104,7 @@ static void every_op(struct builder *b, const struct layer_sizes *s)
 	if (!s->l->linear_heads) {
 		attention_inputs(b, s);
 		attention_mask(b, s);
+		put_sinks(b, s, false);
 	}
 	if (ft_layer_has_mlp(s->l))
 		put_norm(b, s, "add_norm", norm_recipe(b)->add_norm);
