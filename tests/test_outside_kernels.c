@@ -160,6 +160,24 @@ static void scaled_outputs_are_kept_or_scaled_again(void **state)
 	}
 }
 
+/* Megatron's mla_up_proj is a function from latents to queries, keys and values: positions and layout are in it. */
+static void up_projections_turn_and_lay_out_again(void **state)
+{
+	static const char *const names[] = { "q_up", "kv_up", "rope", "latent_join" };
+	struct parts p;
+
+	(void)state;
+	build(&p, "{name: deepseek-v3, num_hidden_layers: 2, first_k_dense_replace: 1}",
+	      "{sequence_length: 1024, micro_batch_size: 2, global_batch_size: 2, "
+	      "sharding: ddp, recompute: selective, recompute_modules: [mla_up_proj]}",
+	      "megatron-core", 1);
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
+		near_frac(sum_in(p.graph, "backward", names[i]).n /
+				  sum_in(p.graph, "forward", names[i]).n,
+			  i < 2 ? 3 : 1, 1e-12);
+	drop(&p);
+}
+
 static struct ft_stack *stack_with(const char *layout, struct ft_error *err)
 {
 	struct ft_stack *stack;
@@ -201,6 +219,7 @@ int main(void)
 		cmocka_unit_test(keys_of_latent_attention_are_laid_out),
 		cmocka_unit_test(unfused_scores_take_the_sinks_themselves),
 		cmocka_unit_test(scaled_outputs_are_kept_or_scaled_again),
+		cmocka_unit_test(up_projections_turn_and_lay_out_again),
 		cmocka_unit_test(what_takes_attentions_place_is_fused),
 	};
 

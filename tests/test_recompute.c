@@ -68,10 +68,10 @@ static const struct module modules[] = {
 	  { "router", "top_k", "permute", "sort_by_expert", "expert_up",
 	    "expert_activation", "expert_down", "unsort", "unpermute" },
 	  (6 * 256 + 4 * H) * 4 },
-	{ LATENT, "mla_up_proj", { "q_up", "kv_up" }, 0 },
+	{ LATENT, "mla_up_proj", { "q_up", "kv_up", "rope", "latent_join" }, 0 },
 	{ LATENT,
 	  "'mla_up_proj,mlp'",
-	  { "q_up", "kv_up", "gate_up", "activation", "down" },
+	  { "q_up", "kv_up", "rope", "latent_join", "gate_up", "activation", "down" },
 	  0 },
 };
 

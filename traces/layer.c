@@ -157,8 +157,10 @@ static void selective_ops(struct builder *b, const struct layer_sizes *s)
 
 	if (set & FT_MODULE_OPS)
 		every_op(b, s);
-	if (set & FT_MODULE_MLA_UP && s->l->kv_lora_rank)
+	if (set & FT_MODULE_MLA_UP && s->l->kv_lora_rank) {
 		latent_up(b, s);
+		attention_inputs(b, s);
+	}
 	if (set & FT_MODULE_CORE_ATTENTION && !s->l->linear_heads)
 		attention_core(b, s, false);
 	if (set & FT_MODULE_OUT_PROJECTION)
