@@ -88,6 +88,19 @@ static void layers_take_keys_and_values_of_another(void **state)
 	drop(&own);
 }
 
+/* Megatron splits one product's output by group of heads, and joins the gradients: not where there are queries alone. */
+static void queries_alone_are_not_split(void **state)
+{
+	struct parts p;
+
+	(void)state;
+	build(&p, "{name: gemma4-e4b, num_hidden_layers: 12, num_kv_shared_layers: 6}",
+	      PLAN, "megatron-core", 1);
+	assert_true(sum_of(p.graph, "query_copy").n == 6);
+	assert_true(sum_of(p.graph, "qkv_join_back").n == 6);
+	drop(&p);
+}
+
 /* One product each, 18 bytes a number of all layers forward; in a layer two products, a norm and a sum. */
 static void each_layer_reads_an_input_of_its_own(void **state)
 {
@@ -128,10 +141,12 @@ static void each_layer_reads_an_input_of_its_own(void **state)
 	drop(&none);
 }
 
-/* What makes them is frozen under adapters: no gradients of them, and half as much is kept. */
+/* What makes them is frozen under adapters: no gradients of them, and less is kept. In a layer that is what the gradient of
+ * its own input alone reads, and inputs of products whose weights are frozen: of the norm's and the GELU's inputs 2 bytes each stay, and 2 of
+ * the norm on fp32. */
 static void adapters_leave_the_inputs_frozen(void **state)
 {
-	struct parts p;
+	struct parts p, none;
 
 	(void)state;
 	build(&p, SHARED,
@@ -144,7 +159,18 @@ static void adapters_leave_the_inputs_frozen(void **state)
 		  1e-12);
 	near_frac(segment_of(p.graph, "embed")->net_bytes[FT_MEMORY_ACTIVATIONS],
 		  2 * ALL, 1e-12);
+	build(&none,
+	      "{" TEN ", num_kv_shared_layers: 5, use_double_wide_mlp: true, "
+	      "hidden_size_per_layer_input: 0}",
+	      "{sequence_length: 128, global_batch_size: 1, sharding: fsdp, lora: {rank: "
+	      "16, targets: all}}",
+	      "transformers-5-eager", 1);
+	near_frac(segment_of(p.graph, "forward.0")->net_bytes[FT_MEMORY_ACTIVATIONS] -
+			  segment_of(none.graph, "forward.0")
+				  ->net_bytes[FT_MEMORY_ACTIVATIONS],
+		  T * (2. * H + 2 * H + 2 * P), 1e-9);
 	drop(&p);
+	drop(&none);
 }
 
 static void what_cannot_be_is_refused(void **state)
@@ -197,6 +223,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(parameters_are_those_of_the_library),
 		cmocka_unit_test(layers_take_keys_and_values_of_another),
+		cmocka_unit_test(queries_alone_are_not_split),
 		cmocka_unit_test(each_layer_reads_an_input_of_its_own),
 		cmocka_unit_test(adapters_leave_the_inputs_frozen),
 		cmocka_unit_test(what_cannot_be_is_refused),

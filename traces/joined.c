@@ -15,8 +15,8 @@
  *
  * Megatron joins q, k and v by group of heads: where there are several groups of several heads, q is
  * copied out of its groups, 4 bytes a number across strides; backward one kernel joins the three
- * gradients, 4 each. Source: Megatron Core's SelfAttention.get_query_key_value_tensors, Transformer
- * Engine's SplitAlongDim (read 2026-11-26).
+ * gradients, 4 each. A layer with keys and values of another has q alone. Source: Megatron Core's
+ * SelfAttention.get_query_key_value_tensors, Transformer Engine's SplitAlongDim (read 2026-11-26).
  */
 #include "traces/block.h"
 
@@ -50,7 +50,7 @@ static bool in_operations(const struct builder *b)
 static bool joins_groups(const struct builder *b, const struct layer_sizes *s)
 {
 	return b->rules->fused_qkv && b->rules->fusion == FT_FUSION_KERNELS &&
-	       !s->l->kv_lora_rank;
+	       !s->l->kv_lora_rank && !s->l->shares_kv;
 }
 
 void put_query_copy(struct builder *b, const struct layer_sizes *s)

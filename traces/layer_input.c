@@ -126,10 +126,13 @@ void layer_input(struct builder *b, const struct layer_sizes *s, bool backward)
 		forward(b, s);
 }
 
-/* Inputs of the gate's product and of the norm; of the GELU, of the product with the slice, and its output. */
+/* Inputs of the gate's product and of the norm; of the GELU, of the product with the slice, and its output. Adapters leave the
+ * weights and the slice frozen: then of the norm and the GELU alone. */
 double layer_input_kept(const struct builder *b, const struct layer_sizes *s)
 {
-	return b->model->layer_input ?
-		       4 * (double)s->h + 6 * (double)b->model->layer_input :
-		       0;
+	double h = (double)s->h, p = (double)b->model->layer_input;
+
+	if (!b->model->layer_input)
+		return 0;
+	return b->plan->lora.rank ? 2 * h + 2 * p : 4 * h + 6 * p;
 }
