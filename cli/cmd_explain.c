@@ -50,12 +50,26 @@ struct explainer {
 	size_t n_page, n_row;
 };
 
+/* A word as copied out of a table, where rows below another are indented. */
+static char *without_blanks(char *word)
+{
+	size_t len;
+
+	word += strspn(word, " \t\n");
+	for (len = strlen(word); len && strchr(" \t\n", word[len - 1]); len--)
+		word[len - 1] = '\0';
+	return word;
+}
+
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
 	const char **word = state->input;
 
-	if (key == ARGP_KEY_ARG && !arg[0])
-		key = ARGP_KEY_NO_ARGS;
+	if (key == ARGP_KEY_ARG) {
+		arg = without_blanks(arg);
+		if (!arg[0])
+			key = ARGP_KEY_NO_ARGS;
+	}
 	switch (key) {
 	case ARGP_KEY_ARG:
 		if (*word)
@@ -263,15 +277,30 @@ static const char *nearest(struct explainer *e, const char *word)
 }
 
 /* Keys that are meant, else what names it: keys in whose words it stands, rows of the documents. */
-static bool explain(struct explainer *e, const char *word, struct ft_error *err)
+static bool tell_all(struct explainer *e, const char *word)
 {
 	bool told = tell_scenario_keys(e, word) ||
 		    tell_page_keys(e->page, e->n_page, word, page_key_meant) ||
 		    tell_page_keys(e->page, e->n_page, word, page_key_names);
+
+	return tell_rows(e, word, TABLE_WHOLE, told) || told || tell_other(word) ||
+	       tell_rows(e, word, TABLE_IN_PART, told);
+}
+
+/* Rows of a comparison have their unit behind them: "step, ms", "MFU, attention counted whole, %". */
+static bool tell_without_unit(struct explainer *e, const char *word)
+{
+	const char *comma = strrchr(word, ',');
+
+	return comma &&
+	       tell_all(e, arena_text_n(&e->mem, word, (size_t)(comma - word)));
+}
+
+static bool explain(struct explainer *e, const char *word, struct ft_error *err)
+{
 	const char *near;
 
-	if (tell_rows(e, word, TABLE_WHOLE, told) || told || tell_other(word) ||
-	    tell_rows(e, word, TABLE_IN_PART, told))
+	if (tell_all(e, word) || tell_without_unit(e, word))
 		return true;
 	near = nearest(e, word);
 	if (near)

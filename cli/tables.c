@@ -107,7 +107,7 @@ static void add_quoted(struct arena *mem, struct names *names, const char *cell)
 static void add_parts(struct arena *mem, struct names *names, const char *cell)
 {
 	while (*cell) {
-		size_t len = strcspn(cell, ",;()");
+		size_t len = strcspn(cell, ",:;()");
 
 		add_name(mem, names, cell, len);
 		cell += len + (cell[len] != '\0');
@@ -202,7 +202,7 @@ static bool name_meant(const char *name, const char *word, size_t len)
 {
 	size_t all = strlen(name);
 
-	if (all < len)
+	if (all < len || *word == '.')
 		return false;
 	return (!strncasecmp(name, word, len) && (!name[len] || name[len] == '.')) ||
 	       (!strncasecmp(name + all - len, word, len) && all > len &&

@@ -5,7 +5,7 @@
  * The two pages are the one place that tells what the words of an answer mean; `foretoken
  * explain` reads it there. A row's names are its first cell as a whole, and what stands in
  * backquotes in it or, where a column's head begins with JSON, in that column. Without
- * backquotes, what commas, semicolons and parentheses divide are parts of its name.
+ * backquotes, what commas, colons, semicolons and parentheses divide are parts of its name.
  */
 #ifndef CLI_TABLES_H
 #define CLI_TABLES_H

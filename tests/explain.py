@@ -153,6 +153,13 @@ assert rows > 400, rows
 assert said("explain", "expert_up (wgrad)") == said("explain", "EXPERT_UP"), "the pass and the case of letters do not count"
 assert said("explain", "attention counted whole").startswith("mfu_full\n"), "parts of a name, where no name is the word"
 assert "gpu.power" not in said("explain", "MoE") and said("explain", "MoE").startswith("mixture of experts (MoE)\n")
+assert said("explain", "  of which network ") == said("explain", "of which network"), "as copied out of a table"
+assert said("explain", "MFU, attention counted whole, %") == said("explain", "MFU, attention counted whole"), "a comparison's row and its unit"
+assert said("explain", "price of a server").startswith("one of: price of a server,"), "what stands behind a colon"
+for heading in ("largest items", "roofline", "note", "distance", "there"):
+    assert "docs/reading-the-output.md" in said("explain", heading), heading
+for nothing in (".", ", ms", "  "):
+    assert subprocess.run([program, "explain", nothing], capture_output=True).returncode in (1, 64), nothing
 wrong = subprocess.run([program, "explain", "cp_exchang"], capture_output=True, text=True)
 assert wrong.returncode == 1 and wrong.stderr.strip().endswith("; did you mean 'cp_exchange'?"), wrong
 wrong = subprocess.run([program, "explain", "maskd_attention"], capture_output=True, text=True)
