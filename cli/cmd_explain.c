@@ -130,26 +130,6 @@ static const char *reader_of(const char *path)
 	return "study/scenario.c";
 }
 
-static void tell(struct explainer *e, const char *path, const char *about)
-{
-	const char *said = ft_scenario_key_usual(path);
-	const char *value = said ? said : "none", *of = NULL;
-
-	for (int i = 0; i < USUAL && !of && !said; i++) {
-		const struct node *n = node_path(e->usual[i]->resolved, path);
-
-		if (node_is_null(n))
-			continue;
-		of = usual[i].name;
-		value = n->kind == NODE_SCALAR ? n->text : node_flow(&e->mem, n);
-	}
-	printf("%s\n  %s\n  default   %s", path, about, value);
-	if (of)
-		printf(" (%s; a stack, GPU or node may say another)", of);
-	printf("\n  read by   %s\n  more      man foretoken-scenario\n",
-	       reader_of(path));
-}
-
 /* In lines of a terminal's width, each behind its margin. */
 static void tell_words(const char *margin, const char *words)
 {
@@ -168,6 +148,28 @@ static void tell_words(const char *margin, const char *words)
 		words += strspn(words, " ");
 	}
 	putchar('\n');
+}
+
+static void tell(struct explainer *e, const char *path, const char *about)
+{
+	const char *said = ft_scenario_key_usual(path);
+	const char *value = said ? said : "none", *of = NULL;
+
+	for (int i = 0; i < USUAL && !of && !said; i++) {
+		const struct node *n = node_path(e->usual[i]->resolved, path);
+
+		if (node_is_null(n))
+			continue;
+		of = usual[i].name;
+		value = n->kind == NODE_SCALAR ? n->text : node_flow(&e->mem, n);
+	}
+	puts(path);
+	tell_words("  ", about);
+	printf("  default   %s", value);
+	if (of)
+		printf(" (%s; a stack, GPU or node may say another)", of);
+	printf("\n  read by   %s\n  more      man foretoken-scenario\n",
+	       reader_of(path));
 }
 
 /* A key of another file than a scenario, as its manual page tells it. */

@@ -41,8 +41,10 @@ def blocks(word):
     for block in said("explain", word).strip().split("\n\n"):
         if IN_TABLE.search(block):
             continue
-        path, about, default, reader, more = block.split("\n")
-        assert more == "  more      man foretoken-scenario" and about.startswith("  "), block
+        path, *lines, default, reader, more = block.split("\n")
+        assert more == "  more      man foretoken-scenario", block
+        assert lines and all(line.startswith("  ") and len(line) <= 80 for line in lines), block
+        about = " ".join(line.strip() for line in lines)
         value = re.fullmatch(r"  default   (.*?)(?: \(([^();]*); a stack, GPU or node may say another\))?", default)
         assert value[2] or value[1] == IN_WORDS.get(path, "none"), default
         found[path] = about.strip(), (value[1], value[2]), re.fullmatch(r"  read by   (.*)", reader)[1]
