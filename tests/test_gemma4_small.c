@@ -173,6 +173,30 @@ static void adapters_leave_the_inputs_frozen(void **state)
 	drop(&none);
 }
 
+/* In 8 bit what enters each of a layer's two products is cast, and its gradient; beside the embedding it stays in 16 bit. */
+static void narrow_products_have_their_inputs_cast(void **state)
+{
+	struct parts p, none;
+	const char *plan = "{sequence_length: 128, global_batch_size: 1, sharding: "
+			   "ddp, precision: mxfp8}";
+
+	(void)state;
+	build(&p, SHARED, plan, "megatron-core", 1);
+	build(&none,
+	      "{" TEN ", num_kv_shared_layers: 5, use_double_wide_mlp: true, "
+	      "hidden_size_per_layer_input: 0}",
+	      plan, "megatron-core", 1);
+	assert_int_equal(work_of(p.graph, "layer_input_in")->dtype, FT_MXFP8);
+	assert_true(sum_of(p.graph, "cast_fp8").n - sum_of(none.graph, "cast_fp8").n ==
+		    4 * LAYERS);
+	for (size_t i = 0; i < p.graph->n_works; i++)
+		if (p.graph->work[i].kind == FT_GEMM &&
+		    !strcmp(p.graph->work[i].name, "layer_inputs"))
+			assert_int_equal(p.graph->work[i].dtype, FT_BF16);
+	drop(&p);
+	drop(&none);
+}
+
 static void what_cannot_be_is_refused(void **state)
 {
 	static const struct {
@@ -226,6 +250,7 @@ int main(void)
 		cmocka_unit_test(queries_alone_are_not_split),
 		cmocka_unit_test(each_layer_reads_an_input_of_its_own),
 		cmocka_unit_test(adapters_leave_the_inputs_frozen),
+		cmocka_unit_test(narrow_products_have_their_inputs_cast),
 		cmocka_unit_test(what_cannot_be_is_refused),
 		cmocka_unit_test(other_models_have_none_of_it),
 	};

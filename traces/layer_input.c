@@ -12,16 +12,24 @@
  */
 #include "traces/layer_input.h"
 
+#include "traces/casts.h"
+
 /* Numbers of all layers, of a rank's tokens. */
 static double all_inputs(const struct builder *b)
 {
 	return (double)(b->tokens * b->model->n_layers * b->model->layer_input);
 }
 
+/* In 16 bit where the blocks run in 8 or 4, as embedding and head. */
 static void project(struct builder *b, enum ft_layout layout)
 {
+	enum ft_dtype format = b->format;
+
+	if (is_narrow(b))
+		b->format = FT_BF16;
 	put_gemm(b, "layer_inputs", layout, b->tokens,
 		 b->model->n_layers * b->model->layer_input, b->model->hidden_size);
+	b->format = format;
 }
 
 /* Both parts together, and the norm in front. */
@@ -92,8 +100,10 @@ static void forward(struct builder *b, const struct layer_sizes *s)
 {
 	int64_t p = b->model->layer_input;
 
+	put_cast(b, (double)(s->tokens * s->h), 1);
 	put_gemm(b, "layer_input_in", FT_FORWARD, s->tokens, p, s->h);
 	gate(b, (double)(s->tokens * p), false);
+	put_cast(b, (double)(s->tokens * p), 1);
 	put_gemm(b, "layer_input_out", FT_FORWARD, s->tokens, s->h, p);
 	put_norm(b, s, "layer_input_norm", norm_recipe(b)->norm);
 	put_element(b, s, "layer_input_add", "add", recipe_of(b)->add);
@@ -105,8 +115,10 @@ static void backward_of(struct builder *b, const struct layer_sizes *s)
 	double all = all_inputs(b);
 
 	put_norm(b, s, "layer_input_norm_back", norm_recipe(b)->norm_back);
+	put_cast(b, (double)(s->tokens * s->h), 1);
 	linear_back(b, "layer_input_out", s->tokens, s->h, p);
 	gate(b, (double)(s->tokens * p), true);
+	put_cast(b, (double)(s->tokens * p), 1);
 	linear_back(b, "layer_input_in", s->tokens, p, s->h);
 	if (b->plan->lora.rank) /* what it is made of is frozen */
 		return;
