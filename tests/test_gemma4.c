@@ -150,11 +150,25 @@ static void what_is_not_simulated_is_refused(void **state)
 	}
 }
 
+/* Megatron joins the gradients of what the product made: of a global layer queries and keys. */
+static void gradients_are_joined_of_what_the_product_made(void **state)
+{
+	struct parts p;
+
+	(void)state;
+	build(&p, DENSE, PLAN, "megatron-core", 1);
+	near_frac(sum_of(p.graph, "qkv_join_back").bytes,
+		  4. * 128 * (2 * (32 * 256. + 2 * 16 * 256) + 32 * 512. + 4 * 512),
+		  1e-12);
+	drop(&p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(parameters_are_those_of_the_library),
 		cmocka_unit_test(keys_are_values_in_global_layers),
+		cmocka_unit_test(gradients_are_joined_of_what_the_product_made),
 		cmocka_unit_test(experts_beside_an_mlp_have_norms_of_their_own),
 		cmocka_unit_test(wide_heads_run_by_kernels_of_cutlass),
 		cmocka_unit_test(what_is_not_simulated_is_refused),

@@ -69,11 +69,10 @@ void put_qkv_joined(struct builder *b, const struct layer_sizes *s)
 
 	if (in_operations(b) && b->model->joined_qkv != FT_APART)
 		put_memory(b, "qkv_join_back", "copy",
-			   m.bytes * (double)(s->tokens * (s->q + s->k + s->v)),
-			   m.launches);
+			   m.bytes * (double)(s->tokens * (s->q + s->kv)), m.launches);
 	if (joins_groups(b, s))
 		put_memory(b, "qkv_join_back", "concat",
-			   4 * (double)(s->tokens * (s->q + s->k + s->v)), 1);
+			   4 * (double)(s->tokens * (s->q + s->kv)), 1);
 }
 
 void put_gate_up_joined(struct builder *b, const struct layer_sizes *s)
