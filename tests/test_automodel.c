@@ -188,9 +188,42 @@ static void clamped_gates_are_compiled(void **state)
 	drop(&q);
 }
 
+/* Micro-batches that are in flight in a pipeline share one copy of them: 2 bytes beside the shard of two ranks (4 bytes), however
+ * many there are. The first stage has a layer and the embedding. */
+static void weights_that_stay_are_there_once(void **state)
+{
+	const double stage = 4096. * 128256 + 4096 * (2 * 4096. + 2 * 1024) +
+			     3 * 4096. * 14336 + 2 * 4096;
+
+	(void)state;
+	for (int batch = 8; batch <= 32; batch *= 4) {
+		struct parts p;
+		char plan[256];
+		double now, fullest;
+
+		snprintf(plan, sizeof(plan),
+			 "{sequence_length: 1024, global_batch_size: %d, sharding: "
+			 "fsdp, reshard_after_forward: false, parallel: {pp: 4}}",
+			 batch);
+		build(&p, "{name: llama3-8b, num_hidden_layers: 4}", plan,
+		      "nemo-automodel-2025-unpatched", 8);
+		now = fullest = p.graph->rank_class[0].base_bytes[FT_MEMORY_WEIGHTS];
+		for (size_t i = 0; i < p.graph->rank_class[0].n_calls; i++) {
+			const struct ft_call *call = &p.graph->rank_class[0].call[i];
+
+			now += call->repeat * p.graph->segment[call->segment]
+						      .net_bytes[FT_MEMORY_WEIGHTS];
+			fullest = fmax(fullest, now);
+		}
+		near_frac(fullest, (4. / 2 + 2) * stage, 1e-9);
+		drop(&p);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(weights_that_stay_are_there_once),
 		cmocka_unit_test(gradients_are_reduced_in_the_last_micro_batch),
 		cmocka_unit_test(the_only_micro_batch_is_the_last),
 		cmocka_unit_test(experts_of_one_rank_are_not_gathered),

@@ -74,8 +74,7 @@ void segment_flush(struct stage *st, int64_t micro_batch)
 	if (reduces)
 		reduce_stage(st, joins);
 	if (flush_ends(b, st->last))
-		flush_end(b, st->held, st->last,
-			  reduces ? reduced_frees(b, st->held) : 0);
+		flush_end(b, st->held, st->last, flush_frees(b, st->held, reduces));
 	segment_done(st);
 }
 

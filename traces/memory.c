@@ -99,7 +99,7 @@ void base_bytes(const struct builder *b, struct held stage, struct held ends,
 			stage.frozen / (double)p->shard +
 			stage.frozen_experts / (double)ft_plan_expert_shard(p);
 		bytes[FT_MEMORY_OPTIMIZER] = (p->master_weights ? 4 : 2) * moments;
-		if (keeps_units(b))
+		if (holds_units(b))
 			bytes[FT_MEMORY_WEIGHTS] += whole_bytes(of_fsdp(b, stage));
 		if (flush_reduces(b) && reduces_last(b)) /* of the runs before */
 			bytes[FT_MEMORY_GRADIENTS] = kept_gradient_width(b) * shared;
@@ -154,13 +154,13 @@ void unit_comes(struct builder *b, struct held unit, bool gathered)
 
 	if (gathered)
 		take(b, FT_MEMORY_OTHER, 0, unit_bytes(b, unit) - whole);
-	if (!keeps_units(b)) /* else counted as held all step long */
+	if (!holds_units(b)) /* else counted as held all step long */
 		take(b, FT_MEMORY_WEIGHTS, whole, whole);
 }
 
 void unit_goes(struct builder *b, struct held unit)
 {
-	if (!b->plan->reshard_after_forward && !keeps_units(b))
+	if (!b->plan->reshard_after_forward && !holds_units(b))
 		take(b, FT_MEMORY_WEIGHTS, -whole_bytes(of_fsdp(b, unit)), 0);
 }
 
@@ -448,12 +448,14 @@ void outputs_join(struct builder *b, double freed)
 	put_memory(b, "join_outputs", "copy", 4 * logits, (int)run);
 }
 
-double reduced_frees(const struct builder *b, struct held stage)
+double flush_frees(const struct builder *b, struct held stage, bool reduces)
 {
 	double all = stage.dense + stage.experts;
 	double shards = kept_gradient_width(b) * held_share(b, stage);
-	double whole = keeps_units(b) ? whole_bytes(of_fsdp(b, stage)) : 0;
+	double whole = holds_units(b) ? whole_bytes(of_fsdp(b, stage)) : 0;
 
+	if (!reduces)
+		return keeps_units(b) ? 0 : whole;
 	/* of several runs the shards are held all step long */
 	return whole + gradient_width(b) * all - (flush_reduces(b) ? 0 : shards);
 }

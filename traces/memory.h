@@ -20,8 +20,8 @@ void head_bytes(struct builder *b, struct held root, bool backward);
 void gradient_waits(struct builder *b, double elements); /* for its part */
 /* Of a run's micro-batches, and its time, when so many bytes have been freed. */
 void outputs_join(struct builder *b, double freed);
-/* What a stage frees when it has reduced all that it summed up whole. */
-double reduced_frees(const struct builder *b, struct held stage);
+/* What a stage has freed when its pipeline is drained: whole weights, and gradients where it reduces them now. */
+double flush_frees(const struct builder *b, struct held stage, bool reduces);
 
 /* fsdp: units gathered for a forward, and gone behind a backward. */
 void scan_ends(struct builder *b);

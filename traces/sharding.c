@@ -37,6 +37,13 @@ bool keeps_units(const struct builder *b)
 	return sums_whole(b) && !b->plan->reshard_after_forward;
 }
 
+bool holds_units(const struct builder *b)
+{
+	bool shared = is_fsdp(b->plan) && b->plan->pp > 1;
+
+	return keeps_units(b) || (shared && !b->plan->reshard_after_forward);
+}
+
 bool reduces_last(const struct builder *b)
 {
 	return is_fsdp(b->plan) && b->rules->unsharded_pipeline && b->plan->pp > 1;

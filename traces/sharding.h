@@ -5,7 +5,9 @@
 #include "traces/build.h"
 
 bool is_fsdp(const struct ft_plan *plan);
-bool keeps_units(const struct builder *b);  /* whole to the end of the step */
+bool keeps_units(const struct builder *b); /* whole to the end of the step */
+/* Whole weights that are counted as held all step long: these, and where micro-batches in flight in a pipeline share them. */
+bool holds_units(const struct builder *b);
 bool reduces_last(const struct builder *b); /* fsdp: once, behind the last backward */
 /* A pipeline that is drained several times a step reduces gradients each time. */
 bool flush_reduces(const struct builder *b);
