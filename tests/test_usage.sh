@@ -23,6 +23,7 @@ ok "and so does a search of what is stated" fails 1 "stack llm-foundry-2023 has 
 ok "nor is a model split that nobody splits" fails 1 "parallel.pp 2: a model with hidden_size_per_layer_input is simulated with tp and pp 1" $f simulate $a --set model=gemma4-e4b --set 'training.parallel={pp: 2}' --set stack=megatron-core
 ok "a graph that breaks inside a checkpoint is not taken for a compiled one" fails 1 "recompute: full with micro_batch_size 1 runs eagerly under stack transformers-5-compile-fa3" $f simulate $a \
 	--set stack=transformers-5-compile-fa3 --set 'training.parallel={}' --set training.sharding=fsdp --set training.micro_batch_size=1 --set training.recompute=full
+ok "but where no layer is recomputed" $f simulate $a -q --set stack=transformers-5-compile-fa3 --set 'training.parallel={}' --set training.sharding=fsdp --set training.micro_batch_size=1 --set training.recompute=full --set training.recompute_layers=0
 ok "a scan computes all of its layers again or none" fails 1 "stack jax-0.11 scans its layers, which all recompute or none" $f simulate $a \
 	--set stack=jax-0.11 --set training.parallel.tp=1 --set training.parallel.pp=1 --set training.parallel.vpp=1 --set training.sharding=fsdp --set training.recompute=full --set training.recompute_layers=1
 ok "a library that trains no tokens ahead refuses a model of them" fails 1 "trains no tokens ahead" $f simulate $a \

@@ -113,7 +113,7 @@ static bool recomputes(const struct ft_model *model, const struct ft_plan *plan,
 			(long long)plan->recompute_layers, (long long)model->n_layers,
 			stack->name);
 	if (!stack->runs.compiled_recompute && plan->recompute == FT_RECOMPUTE_FULL &&
-	    plan->micro_batch == 1)
+	    plan->recompute_layers > 0 && plan->micro_batch == 1)
 		return ft_fail(
 			err, NULL,
 			"recompute: full with micro_batch_size 1 runs eagerly under "
