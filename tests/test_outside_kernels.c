@@ -113,9 +113,11 @@ static void keys_of_latent_attention_are_laid_out(void **state)
 	near_frac(sum_of(p.graph, "latent_join").bytes, 4 * (192. + 192 + 128) * heads,
 		  1e-12);
 	assert_true(sum_of(p.graph, "latent_join").n == LAYERS);
-	/* 24 bytes of what is turned: by Megatron's operations */
-	near_frac(sum_of(p.graph, "rope").bytes, 24. * (128 + 1) * 64 * LAYERS * TOKENS,
-		  1e-12);
+	/* by Megatron's operations 24 bytes of what is turned, and 20 backward; its pairs are halves before that: 4 and 14 */
+	near_frac(sum_of(p.graph, "rope").bytes,
+		  (24. + 4) * (128 + 1) * 64 * LAYERS * TOKENS, 1e-12);
+	near_frac(sum_of(p.graph, "rope_back").bytes,
+		  (20. + 14) * (128 + 1) * 64 * LAYERS * TOKENS, 1e-12);
 	drop(&p);
 	build(&p, "{name: llama3-8b, num_hidden_layers: 2}", PLAN, "megatron-core", 1);
 	assert_true(sum_of(p.graph, "latent_join").n == 0);

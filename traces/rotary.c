@@ -9,6 +9,8 @@
  *             backward a sign (2), four products (8), two sums (6), the halves' gradients joined (4)
  *   megatron  two products with cosines and sines (8), half a sign (2), both halves joined (4), a sum (6) and the rest of the
  *             head, if any, joined (4); backward 8 + 2, a sum (6), halves joined (4): Megatron Core's rope_utils.py
+ *   its latent pairs are made halves before that (4); backward zeros for each half as wide as both (4), copies into them (4)
+ *             and a sum (6)
  *   complex   a copy in fp32 (6), a product of pairs (8), a copy in 16 bit (6), each way: latent attention's
  * What reads a half, a slice of a head or a broadcast is not vectorized.
  */
@@ -21,6 +23,10 @@ static const struct coefficients halves[] = {
 static const struct coefficients megatron[] = {
 	{ .r = 14, .launches = 6, .strided = { .r = 10, .launches = 6 } },
 	{ .r = 10, .launches = 4, .strided = { .r = 10, .launches = 6 } },
+};
+static const struct coefficients megatron_latent[] = {
+	{ .r = 14, .launches = 6, .strided = { .r = 14, .launches = 8 } },
+	{ .r = 20, .launches = 10, .strided = { .r = 14, .launches = 10 } },
 };
 static const struct coefficients complex_pairs[] = {
 	{ .r = 6, .launches = 2, .strided = { .r = 14, .launches = 4 } },
@@ -43,7 +49,7 @@ static struct coefficients by_operations(const struct builder *b,
 					 const struct ft_layer *l, bool backward)
 {
 	if (b->rules->fusion == FT_FUSION_KERNELS)
-		return megatron[backward];
+		return (l->kv_lora_rank ? megatron_latent : megatron)[backward];
 	return (l->kv_lora_rank ? complex_pairs : halves)[backward];
 }
 
