@@ -174,14 +174,16 @@ static void tell(struct explainer *e, const char *path, const char *about)
 
 /* A key of another file than a scenario, as its manual page tells it. */
 static size_t tell_page_keys(const struct page_key *key, size_t n, const char *word,
-			     bool (*is_it)(const struct page_key *, const char *))
+			     bool (*is_it)(const struct page_key *, const char *),
+			     bool before)
 {
 	size_t told = 0;
 
 	for (size_t i = 0; i < n; i++) {
 		if (!is_it(&key[i], word))
 			continue;
-		printf("%s%s, of %s\n", told++ ? "\n" : "", key[i].path, key[i].of);
+		printf("%s%s, of %s\n", told++ || before ? "\n" : "", key[i].path,
+		       key[i].of);
 		tell_words("  ", key[i].about);
 		if (key[i].usual)
 			printf("  default   %s\n", key[i].usual);
@@ -278,15 +280,17 @@ static const char *nearest(struct explainer *e, const char *word)
 	return text_nearest(word, names, n);
 }
 
-/* Keys that are meant, else what names it: keys in whose words it stands, rows of the documents. */
+/* Keys that are meant, rows of the documents, and of a word that is no key those in whose words it stands. */
 static bool tell_all(struct explainer *e, const char *word)
 {
-	bool told = tell_scenario_keys(e, word) ||
-		    tell_page_keys(e->page, e->n_page, word, page_key_meant) ||
-		    tell_page_keys(e->page, e->n_page, word, page_key_names);
+	bool key = tell_scenario_keys(e, word) ||
+		   tell_page_keys(e->page, e->n_page, word, page_key_meant, false);
+	bool told = tell_rows(e, word, TABLE_WHOLE, key) || key || tell_other(word);
 
-	return tell_rows(e, word, TABLE_WHOLE, told) || told || tell_other(word) ||
-	       tell_rows(e, word, TABLE_IN_PART, told);
+	if (!key)
+		told = tell_page_keys(e->page, e->n_page, word, page_key_names, told) ||
+		       told;
+	return told || tell_rows(e, word, TABLE_IN_PART, told);
 }
 
 /* Rows of a comparison have their unit behind them: "step, ms", "MFU, attention counted whole, %". */
