@@ -123,12 +123,9 @@ bool grid_open(struct grid *g, const struct ft_sweep *s, struct ft_error *err)
 			       "%.0f combinations are too many: %.0f at most", total,
 			       MOST_RUNS);
 	g->total = (size_t)total;
-	if (s->shards > 1) { /* those left for this one */
-		size_t first = (size_t)s->shard - 1, every = (size_t)s->shards;
-
+	if (s->shards) /* those left for this one */
 		g->total =
-			g->total > first ? (g->total - first + every - 1) / every : 0;
-	}
+			(g->total + (size_t)(s->shards - s->shard)) / (size_t)s->shards;
 	return true;
 }
 
@@ -142,7 +139,7 @@ const char *grid_settings(const struct grid *g, struct arena *mem, size_t i,
 {
 	const char *text = "";
 
-	if (g->sweep->shards > 1)
+	if (g->sweep->shards)
 		i = i * (size_t)g->sweep->shards + (size_t)g->sweep->shard - 1;
 	for (size_t a = 0; a < g->sweep->n_sets; a++) {
 		sets[a] = g->sweep->sets[a];
