@@ -52,10 +52,10 @@ static bool read_collective(struct garage *g, const struct csv *rows, size_t i,
 			err, NULL,
 			"unknown op '%s'; it is one such as all_reduce or all_to_all",
 			op);
-	if (r->call.shape.size == 1)
-		return ft_fail(err, NULL, "a collective takes at least 2 GPUs");
-	return (r->call.shape.size > 1 && r->call.bytes > 0) ||
-	       ft_fail(err, NULL, "the row lacks gpus or bytes");
+	if (r->call.shape.size < 1 || r->call.bytes <= 0)
+		return ft_fail(err, NULL, "the row lacks gpus or bytes");
+	return r->call.shape.size > 1 ||
+	       ft_fail(err, NULL, "a collective takes at least 2 GPUs");
 }
 
 static bool is_scale_up(const char *fabric)

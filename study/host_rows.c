@@ -26,7 +26,6 @@ struct spot {
 };
 
 struct finding {
-	const struct ft_host_fit_request *asked;
 	struct arena *mem;
 	struct spot *spot;
 	size_t n_spots;
@@ -251,10 +250,9 @@ static void group(struct finding *f, struct host_rows *rows)
 			j++;
 		n = j - i;
 		*row = f->sample[i];
-		row->time_s = n % 2 ? f->sample[i + n / 2].time_s :
-				      (f->sample[i + n / 2 - 1].time_s +
-				       f->sample[i + n / 2].time_s) /
-					      2;
+		row->time_s = (f->sample[i + (n - 1) / 2].time_s +
+			       f->sample[i + n / 2].time_s) /
+			      2;
 		row->n = n;
 	}
 }
@@ -313,7 +311,6 @@ bool host_rows_find(const struct ft_host_fit_request *asked,
 	const struct ft_replay *p = asked->replay;
 
 	*rows = (struct host_rows){ .by_op = true };
-	f->asked = asked;
 	f->mem = mem;
 	if (compute_ops(graph) > MOMENTS_MOST)
 		return ft_fail(

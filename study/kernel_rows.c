@@ -91,7 +91,7 @@ static bool attention_row(const struct csv *t, size_t row, struct ft_work *w,
 			  struct ft_error *err)
 {
 	const char *impl = csv_text(t, row, csv_column(t, "impl"));
-	int64_t dim = 0;
+	int64_t dim;
 
 	w->kind = FT_ATTENTION;
 	w->attention.impl = impl[0] ? impl : NULL;

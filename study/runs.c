@@ -23,7 +23,7 @@ struct whole {
 	struct ft_evidence *evidence;
 };
 
-static bool unknown_key(const char *key, size_t len, const struct ft_trait *t, size_t n,
+static bool unknown_key(const char *key, const struct ft_trait *t, size_t n,
 			struct arena *mem, struct ft_error *err)
 {
 	const char **names = ARENA_ARRAY(mem, n + 2, const char *);
@@ -32,7 +32,7 @@ static bool unknown_key(const char *key, size_t len, const struct ft_trait *t, s
 		names[i] = t[i].name;
 	names[n] = "id";
 	names[n + 1] = "source";
-	return ft_fail(err, NULL, "runs have no '%.*s'; they have %s", (int)len, key,
+	return ft_fail(err, NULL, "runs have no '%s'; they have %s", key,
 		       text_join(mem, names, n + 2));
 }
 
@@ -46,10 +46,10 @@ static bool read_range(struct arena *mem, const char *text, struct filter *f)
 	char *end;
 
 	f->least = *first ? strtod(first, &end) : -INFINITY;
-	if (*first && (end == first || *end))
+	if (*first && *end)
 		return false;
 	f->most = *last ? strtod(last, &end) : INFINITY;
-	if (*last && (end == last || *end))
+	if (*last && *end)
 		return false;
 	return *text && f->least <= f->most;
 }
@@ -59,6 +59,7 @@ static bool read_filter(struct arena *mem, const char *word, struct filter *f,
 {
 	const struct ft_trait *t;
 	size_t n = ft_trait_table(&t), len = strcspn(word, "=");
+	const char *key = arena_text_n(mem, word, len);
 
 	if (word[len] != '=')
 		return ft_fail(err, NULL,
@@ -66,14 +67,14 @@ static bool read_filter(struct arena *mem, const char *word, struct filter *f,
 			       "gpus=64..512",
 			       word);
 	f->pattern = word + len + 1;
-	f->id = len == 2 && !strncmp(word, "id", 2);
-	if (f->id || (len == 6 && !strncmp(word, "source", 6)))
+	f->id = !strcmp(key, "id");
+	if (f->id || !strcmp(key, "source"))
 		return true;
 	for (size_t i = 0; i < n; i++)
-		if (strlen(t[i].name) == len && !strncmp(t[i].name, word, len))
+		if (!strcmp(t[i].name, key))
 			f->trait = &t[i];
 	if (!f->trait)
-		return unknown_key(word, len, t, n, mem, err);
+		return unknown_key(key, t, n, mem, err);
 	return !f->trait->number || read_range(mem, f->pattern, f) ||
 	       ft_fail(err, NULL, "'%.60s': write a number, or a range as 64..512",
 		       word);

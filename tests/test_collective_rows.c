@@ -204,6 +204,32 @@ static void rows_are_collectives(void **state)
 	unlink(path);
 }
 
+/* As little as can be said: two GPUs, a byte, less than a GB/s or a microsecond. */
+static void the_least_of_a_row_is_taken(void **state)
+{
+	static const double given[] = { 0.5, 0.25 };
+	char path[64];
+	FILE *f = fopen(own_path(path, "least.csv"), "w");
+	struct ft_validation *v;
+	struct ft_error err;
+
+	(void)state;
+	fputs("op,gpu,gpus,fabric,bytes,measured.time_us,measured.busbw_gb_per_s\n"
+	      "all_reduce,h200,2,nvlink,1,0.5,\n"
+	      "all_reduce,h200,2,nvlink,1,,0.25\n",
+	      f);
+	fclose(f);
+	v = ft_validate(path, NULL, 0, (struct ft_progress){ 0 }, &err);
+	ok_or_say(v, err);
+	assert_int_equal(v->n_checks, 2);
+	for (int i = 0; i < 2; i++) {
+		near_frac(v->check[i].measured, given[i], 1e-12);
+		assert_int_equal(v->check[i].is_rate, i);
+	}
+	ft_validation_free(v);
+	unlink(path);
+}
+
 /* Each alone: why it is none. */
 static void a_row_that_is_no_collective_is_refused(void **state)
 {
@@ -246,6 +272,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(rows_are_collectives),
+		cmocka_unit_test(the_least_of_a_row_is_taken),
 		cmocka_unit_test(a_row_that_is_no_collective_is_refused),
 	};
 

@@ -300,6 +300,7 @@ enum {
 	BILLED = 0,
 	FROM = 12,
 	CHARGE = 7,
+	ABOUT = 9,
 	EFFECTIVE = 14,
 	PIECES = 17,
 	UNIT = 18,
@@ -345,6 +346,7 @@ static void add_line(char *field[FIELDS], const char *start, struct ledger *bill
 	int a = account_of(field[SERVICE]), m = month_of(field[FROM], start);
 	double usd = atof(field[BILLED]);
 	bool tax = !strcmp(field[CHARGE], "Tax");
+	char about[128];
 
 	assert_in_range(m, 0, billed->months - 1);
 	/* a month begins where the one before ends */
@@ -359,6 +361,9 @@ static void add_line(char *field[FIELDS], const char *start, struct ledger *bill
 	assert_string_equal(field[10], a >= FT_ACCOUNT_RENT || usd == 0 ? "Recurring" :
 									  "One-Time");
 	assert_true(usd != 0 || !strcmp(field[CHARGE], "Usage"));
+	snprintf(about, sizeof(about), "\"%s%s\"", field[SERVICE],
+		 usd == 0 ? ", its share of the month" : "");
+	assert_string_equal(field[ABOUT], about);
 	billed->even[a][m] += usd;
 	used[a] += atof(field[EFFECTIVE]);
 }

@@ -195,6 +195,7 @@ static void what_is_no_filter_is_refused(void **state)
 		{ "i=h100", "runs have no 'i'; " },
 		{ "ide=h100", "runs have no 'ide'; " },
 		{ "sourc=h100", "runs have no 'sourc'; " },
+		{ "sourcx=h100", "runs have no 'sourcx'; " },
 		{ "unnamed=true", "runs have no 'unnamed'; " },
 		{ "gpus=", "'gpus=': write a number, or a range as 64..512" },
 		{ "gpus=x", "'gpus=x': write a number" },
