@@ -80,9 +80,7 @@ static void line(const struct writing *w, enum ft_account a, int month, double b
 /* The part of a month that even payments over [start, end) cover. */
 static double covered(double start, double end, int month)
 {
-	double from = fmax(start, month), to = fmin(end, month + 1.0);
-
-	return to > from ? to - from : 0;
+	return fmax(0, fmin(end, month + 1.0) - fmax(start, month));
 }
 
 /* What is paid at once is used up evenly from then to the end; a residual value is

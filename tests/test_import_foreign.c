@@ -70,17 +70,18 @@ static void write_log(const char *path, const char *op, int ranks, bool apart,
 {
 	/* of PyTorch's names a comment alone tells, of the program's any line */
 	bool two_words = rnd_below(&seed, 2);
+	const char *host = rnd_below(&seed, 2) ? "host" : "";
 	FILE *f = fopen(path, "w");
 
 	assert_non_null(f);
 	fprintf(f, "# nThread 1 nGpus %d\n# Collective test starting: %s\n", ranks, op);
 	for (int i = 0; i < ranks; i++)
 		fprintf(f,
-			"#  Rank %2d Group  0 Pid %d on   host%d device %2d [0x1b] X\n",
-			i, 100 + i, apart ? i / (ranks / 2) : 0, i);
+			"#  Rank %2d Group  0 Pid %d on   %s%d device %2d [0x1b] X\n",
+			i, 100 + i, host, apart ? i / (ranks / 2) : 0, i);
 	fputs("#\n#       size   count  type  time  algbw  busbw\n", f);
 	for (int i = 0; i < ROWS; i++) {
-		line[i].bytes = 1024. * (1 + i * 10 + rnd_below(&seed, 10));
+		line[i].bytes = i ? 1024. * (1 + i * 10 + rnd_below(&seed, 10)) : 1;
 		line[i].us =
 			rnd_below(&seed, 8) ? 0.25 * (1 + rnd_below(&seed, 9000)) : 0;
 		put_line(f, &line[i], two_words ? 2 : 1, true, true);
@@ -147,8 +148,8 @@ static void logs_are_read_line_by_line(void **state)
 			bool found = false;
 
 			for (size_t r = 0; r < n; r++)
-				if (m[r].bytes > line[k].bytes - 1 &&
-				    m[r].bytes < line[k].bytes + 1) {
+				if (m[r].bytes > line[k].bytes - 0.5 &&
+				    m[r].bytes < line[k].bytes + 0.5) {
 					found = true;
 					near_frac(m[r].time_us, line[k].us, 1e-9);
 					assert_string_equal(m[r].kernel, ops[of][1]);
@@ -161,6 +162,47 @@ static void logs_are_read_line_by_line(void **state)
 			seen += found;
 		}
 		assert_int_equal(seen, n);
+		ft_store_close(s);
+	}
+}
+
+/* What cannot be told of a result, and where. */
+static void a_log_without_its_head_is_refused(void **state)
+{
+	static const char result[] =
+		"4096 1024 float sum -1 9.5 0.4 0.8 0 9.4 0.4 0.8 0\n";
+	static const struct {
+		const char *head, *why;
+		int line;
+	} logs[] = {
+		{ "#  Rank  0 on a\n#  Rank  1 on a\n", "names no collective", 1 },
+		{ "# all_reduce_perf\n", "names no ranks", 1 },
+		{ "# all_reduce_perf\n#  Rank  0 on a\n", "names no ranks", 1 },
+		{ "# all_reduce_perf\n#  Rank  0 on a\n#  Rank  1 on a\n", NULL, 0 },
+	};
+	struct scratch *x = *state;
+	char path[128];
+
+	snprintf(path, sizeof(path), "%s/log", x->folder);
+	for (size_t i = 0; i < sizeof(logs) / sizeof(*logs); i++) {
+		struct ft_probe_run run = { .backend = "theirs",
+					    .device = "D",
+					    .date = "2026-01-02" };
+		struct ft_store *s = store();
+		FILE *f = fopen(path, "w");
+		struct ft_error err;
+		size_t n = 0;
+		bool ok;
+
+		fprintf(f, "%s%s", logs[i].head, result);
+		fclose(f);
+		ok = ft_store_import(s, FT_IMPORT_NCCL_TESTS, path, &run, &n, &err);
+		assert_int_equal(ok, !logs[i].why);
+		assert_int_equal(n, ok);
+		if (!ok) {
+			assert_non_null(strstr(err.text, logs[i].why));
+			assert_int_equal(err.line, logs[i].line);
+		}
 		ft_store_close(s);
 	}
 }
@@ -338,6 +380,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(a_line_of_each_version_is_read),
 		TEST(logs_are_read_line_by_line),
+		TEST(a_log_without_its_head_is_refused),
 		TEST(tables_of_attention_are_read),
 	};
 

@@ -343,6 +343,8 @@ static void a_row_that_nobody_means_is_refused(void **state)
 		fclose(out);
 		assert_int_equal(failed, 1);
 		assert_non_null(strstr(why.text, rows[i][1]));
+		assert_int_equal(why.line, 2);
+		assert_int_equal(why.column, 1);
 		assert_non_null(strstr(text, ",,\n"));
 		v = ft_validate(path, NULL, 0, (struct ft_progress){ 0 }, &err);
 		ok_or_say(v, err);
