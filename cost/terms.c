@@ -163,7 +163,7 @@ static void read_residuals(struct reader *r, struct ft_cost_terms *terms)
 	}
 }
 
-/* [{at: 3, share: 50 %}]: part of the cluster arrives at the start of a month. */
+/* [{month: 3, share: 50 %}]: part of the cluster arrives at the start of a month. */
 static bool read_tranches(struct reader *r, struct ft_cost_terms *terms)
 {
 	const struct node *list = read_node(r, "tranches");
