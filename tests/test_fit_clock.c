@@ -75,14 +75,15 @@ static void add_pair(struct made *x, struct ft_gpu *gpu, double rate, bool paire
 /* Of others, with times that would change what is found. */
 static void add_beside(struct made *x)
 {
-	static const struct ft_measurement others[] = { { .warm = true },
-							{ .dtype = "fp8" },
-							{ .layout = "dgrad" },
-							{ .kind = "memory" } };
+	static const struct ft_measurement others[] = {
+		{ .warm = true },     { .dtype = "fp8" }, { .layout = "dgrad" },
+		{ .kind = "memory" }, { .m = 100 },	  { .n = 100 },
+		{ .k = 100 }
+	};
 	size_t n = x->n;
 
 	for (size_t i = 0; i < n; i++) {
-		const struct ft_measurement *o = &others[rnd_below(&seed, 4)];
+		const struct ft_measurement *o = &others[rnd_below(&seed, 7)];
 		struct ft_measurement *m = &x->row[x->n++];
 
 		*m = x->row[i];
@@ -91,6 +92,9 @@ static void add_beside(struct made *x)
 		m->dtype = o->dtype ? o->dtype : m->dtype;
 		m->layout = o->layout ? o->layout : m->layout;
 		m->kind = o->kind ? o->kind : m->kind;
+		m->m = o->m > 0 ? o->m : m->m;
+		m->n = o->n > 0 ? o->n : m->n;
+		m->k = o->k > 0 ? o->k : m->k;
 		m->time_us *= 7;
 	}
 	for (size_t i = 0; i < n; i++) { /* measured here, for seconds */
