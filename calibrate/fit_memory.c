@@ -317,8 +317,11 @@ static size_t one_curve(const struct fit_input *in, int fold, const char *kernel
 			bool warm, bool torch, struct fit_curve *c)
 {
 	struct arena mem = { 0 };
-	struct cells at =
-		cells_of(in, &(struct choice){ fold, kernel, warm, torch, 0 }, &mem);
+	struct cells at = cells_of(
+		in,
+		&(struct choice){
+			.fold = fold, .kernel = kernel, .warm = warm, .torch = torch },
+		&mem);
 	size_t n = at.n;
 
 	if (n < 4 || !fit_curve(at.bytes, at.time_s, n, c))
@@ -383,15 +386,19 @@ size_t fit_memory_yaml(const struct fit_input *in, int fold, FILE *out,
 				continue;
 			used += n;
 			*outliers += c.outliers;
-			print_curve(
-				in,
-				&(struct choice){ fold, kernels[i], warm, torch, 0 },
-				&c, out);
+			print_curve(in,
+				    &(struct choice){ .fold = fold,
+						      .kernel = kernels[i],
+						      .warm = warm,
+						      .torch = torch },
+				    &c, out);
 			if (i == 0 && in->options->families & FT_FIT_MEMORY &&
 			    !in->own_base)
 				print_curve(in,
-					    &(struct choice){ fold, "default", warm,
-							      torch, 0 },
+					    &(struct choice){ .fold = fold,
+							      .kernel = "default",
+							      .warm = warm,
+							      .torch = torch },
 					    &c, out);
 		}
 	return used;

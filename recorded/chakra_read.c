@@ -230,9 +230,8 @@ static void take_operator(struct reader *k, int64_t id, const char *name,
 
 static const char *name_of(const Chakra__Node *n)
 {
-	static const char *const names[FT_COLLECTIVES] = {
-		"allreduce",  "allgather", "reduce_scatter",
-		"all_to_all", "broadcast", "send",
+	static const char *const names[FT_SENDRECV] = {
+		"allreduce", "allgather", "reduce_scatter", "all_to_all", "broadcast",
 	};
 	int64_t type = number_of(n, "comm_type", -1);
 

@@ -51,7 +51,8 @@ static void draw(struct made *x, double compute_units, bool slowed)
 		struct ft_measurement *m = add(x, "beside", "gemm");
 		int part = rnd_below(&seed, 4);
 
-		m->alone_us = 1000 + rnd_below(&seed, 1000);
+		/* of a fraction of a microsecond, too */
+		m->alone_us = (1000 + rnd_below(&seed, 1000)) * (i % 4 ? 1 : 5e-4);
 		m->other_alone_us = m->alone_us * (0.3 + 0.2 * part);
 		m->time_us =
 			m->alone_us *
@@ -65,8 +66,8 @@ static void draw(struct made *x, double compute_units, bool slowed)
 		x->slower[x->counted++] = m->other_us / m->other_alone_us;
 	}
 	add(x, "beside", "gemm")->time_us = 1; /* of no time alone */
-	add(x, "launch", "gap")->time_us = 1 + rnd_below(&seed, 40) / 8.;
-	add(x, "launch", "graph")->time_us = 1 + rnd_below(&seed, 40) / 8.;
+	add(x, "launch", "gap")->time_us = 0.25 + rnd_below(&seed, 40) / 8.;
+	add(x, "launch", "graph")->time_us = 0.25 + rnd_below(&seed, 40) / 8.;
 	add(x, "launch", "other")->time_us = 77;
 	qsort(x->units, x->counted, sizeof(double), rising);
 	qsort(x->slower, x->counted, sizeof(double), rising);
@@ -223,11 +224,130 @@ static void seconds_are_held_against_bursts(void **state)
 	ft_gpu_free(base);
 }
 
+/* ---- which attention, and how sure ---------------------------------------------------------- */
+
+/* Of the fused ones that with most rows, of equals the first; the stand-in where there is no other. */
+static const char *most_of(const struct made *x)
+{
+	const char *best = NULL;
+	int most = 0;
+
+	for (size_t i = 0; i < x->n; i++) {
+		int n = 0;
+
+		if (strcmp(x->row[i].kind, "attention"))
+			continue;
+		for (size_t k = 0; k < x->n; k++)
+			n += !strcmp(x->row[k].kind, "attention") &&
+			     !strcmp(x->row[k].impl, x->row[i].impl);
+		if (strcmp(x->row[i].impl, "unfused") && n > most) {
+			best = x->row[i].impl;
+			most = n;
+		}
+	}
+	for (size_t i = 0; !best && i < x->n; i++)
+		if (!strcmp(x->row[i].kind, "attention"))
+			best = x->row[i].impl;
+	return best;
+}
+
+static void the_attention_measured_most_is_the_profiles(void **state)
+{
+	static const char *const impls[] = { "unfused", "fa2", "fa3", "cudnn" };
+	struct ft_gpu base = { .attention_impl = "the base's" };
+	int none = 0, stand_in = 0;
+
+	(void)state;
+	for (int i = 0; i < 10 * DRAWS; i++) {
+		static struct made x;
+		struct fit_input in = { .row = x.row, .base = &base };
+		int fused = rnd_below(&seed, 4);
+		const char *want;
+
+		x = (struct made){ .n = 0 };
+		for (int k = rnd_below(&seed, 9); k > 0; k--) {
+			bool counts = rnd_below(&seed, 4) > 0;
+
+			add(&x, counts ? "attention" : "gemm", "")->impl =
+				impls[rnd_below(&seed, 1 + fused)];
+		}
+		in.n = x.n;
+		want = most_of(&x);
+		none += !want;
+		stand_in += want && !strcmp(want, "unfused");
+		assert_string_equal(fit_attention_impl(&in),
+				    want ? want : "the base's");
+		in.own_base = true;
+		assert_string_equal(fit_attention_impl(&in), "the base's");
+	}
+	assert_true(none > 10 && stand_in > 10);
+}
+
+static void an_error_of_few_shapes_is_told(void **state)
+{
+	static const struct {
+		size_t shapes;
+		double spread;
+		const char *says; /* NULL: nothing */
+	} bars[] = {
+		{ 2, 0,
+		  "# family: too few shapes (2) for an error bar; the base's stays\n" },
+		{ 3, 0.1, "# family: error bar widened for 3 shapes (Student's t)\n" },
+		{ 29, 0.1,
+		  "# family: error bar widened for 29 shapes (Student's t)\n" },
+		{ 30, 0.1, NULL },
+		{ 31, 0.1, NULL },
+	};
+	const struct scratch *s = *state;
+	const struct ft_fit_options options = { .name = "made", .base = "h100-sxm" };
+	struct ft_error err;
+	struct ft_gpu *base = ft_gpu_load("h100-sxm", NULL, &err);
+	char path[128], text[20000];
+
+	ok_or_say(base, err);
+	snprintf(path, sizeof(path), "%s/made.yaml", s->folder);
+	for (size_t i = 0; i < sizeof(bars) / sizeof(*bars); i++) {
+		struct fit_input in = { .options = &options,
+					.base = base,
+					.date = "2026-11-25",
+					.device = "D" };
+		struct ft_fit fit = { .group = { { .family = "family",
+						   .n = 40,
+						   .shapes = bars[i].shapes,
+						   .mape = 0.125,
+						   .p90 = 0.25,
+						   .bias = -0.0625,
+						   .spread = bars[i].spread },
+						 { .family = "family part",
+						   .spread = 0 },
+						 { .family = "collective x" } },
+				      .n_groups = 3 };
+		FILE *f;
+
+		ok_or_say(fit_write_profile(&in, -1, s->folder, &fit, &err), err);
+		f = fopen(path, "r");
+		text[fread(text, 1, sizeof(text) - 1, f)] = '\0';
+		fclose(f);
+		assert_non_null(strstr(
+			text, "n   40  MAPE  12.5 %  p90  25.0 %  bias  -6.2 %\n"));
+		assert_non_null(strstr(text, "#   family part "));
+		assert_null(strstr(text, "collective x"));
+		assert_null(strstr(text, "# family part:"));
+		if (bars[i].says)
+			assert_non_null(strstr(text, bars[i].says));
+		else
+			assert_null(strstr(text, "# family:"));
+	}
+	ft_gpu_free(base);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(what_runs_beside_collectives_is_read_back),
 		TEST(seconds_are_held_against_bursts),
+		TEST(the_attention_measured_most_is_the_profiles),
+		TEST(an_error_of_few_shapes_is_told),
 	};
 
 	return cmocka_run_group_tests_name("calibrate/fit_profile", tests, NULL, NULL);
