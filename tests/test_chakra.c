@@ -281,7 +281,8 @@ static void what_communicates_is_told_by_the_node_s_type(void **state)
 	ft_recording_free(r);
 }
 
-/* It waits for the kernel before it as well, and ids are far apart. */
+/* It waits for the kernel before it as well, and ids are far apart. Where no launch is among them, it is the
+ * first one's: an operator's, here. */
 static void an_operation_is_of_the_launch_among_its_dependencies(void **state)
 {
 	static const struct node of[] = {
@@ -310,15 +311,29 @@ static void an_operation_is_of_the_launch_among_its_dependencies(void **state)
 		  9,
 		  5000000000,
 		  { { "stream", INT64, 7, NULL } } },
+		{ 11,
+		  "aten::mm",
+		  4,
+		  1062,
+		  20,
+		  0,
+		  0,
+		  { { "is_cpu_op", BOOL, 1, NULL } } },
+		{ 12, "third", 4, 1110, 40, 11, 3, { { "stream", INT64, 7, NULL } } },
 	};
-	struct bytes file = file_of(of, 4);
+	struct bytes file = file_of(of, 6);
 	struct ft_error err;
 	struct ft_recording *r = read_bytes(&file, &err);
+	const struct ft_rec_span *by;
 
 	(void)state;
 	ok_or_say(r, err);
 	assert_int_equal(ft_recording_op(r, 0)->call, 0);
 	assert_int_equal(ft_recording_op(r, 1)->call, 1);
+	assert_int_equal(ft_recording_op(r, 2)->call, FT_REC_NONE);
+	by = ft_recording_operator(r, ft_recording_op(r, 2));
+	assert_non_null(by);
+	assert_string_equal(ft_recording_text(r, by->name), "aten::mm");
 	ft_recording_free(r);
 }
 
