@@ -159,6 +159,14 @@ static int32_t text_of(struct reader *k, const char *text)
 
 /* ---- nodes ------------------------------------------------------------------------------- */
 
+/* In picoseconds from the first. */
+static bool lies_near(int64_t start, int64_t duration)
+{
+	const int64_t most = LIMIT_TRACE_SECONDS * INT64_C(1000000000000);
+
+	return start > -most && start < most && duration >= 0 && duration < most;
+}
+
 /* Ours are exact; of others' whole microseconds, from the first node's. */
 static bool times(struct reader *k, const Chakra__Node *n, ft_ps *start,
 		  ft_ps *duration)
@@ -177,8 +185,7 @@ static bool times(struct reader *k, const Chakra__Node *n, ft_ps *start,
 	*start = number_of(n, "foretoken.start_ps", (us - k->base_us) * 1000000);
 	*duration = number_of(n, "foretoken.duration_ps",
 			      (int64_t)n->duration_micros * 1000000);
-	return *start > -most_us * 1000000 && *start < most_us * 1000000 &&
-	       *duration >= 0 && *duration < most_us * 1000000;
+	return lies_near(*start, *duration);
 }
 
 /* What the profiler told of a call that waits. */
@@ -367,7 +374,6 @@ static bool take(struct reader *k, const Chakra__Node *n, struct ft_error *err)
 
 static bool take_annotation(struct reader *k, const char *told, struct ft_error *err)
 {
-	const int64_t most = 1000000000LL * 1000000;
 	long long start, duration, process, thread;
 	struct ft_rec_span *s;
 	int name = 0;
@@ -375,7 +381,7 @@ static bool take_annotation(struct reader *k, const char *told, struct ft_error 
 	if (!told ||
 	    sscanf(told, "%lld %lld %lld %lld %n", &start, &duration, &process, &thread,
 		   &name) != 4 ||
-	    start < -most || start > most || duration < 0 || duration > most)
+	    !lies_near(start, duration))
 		return fail(k, err, "one of its annotations cannot be read");
 	if (++k->r->counts.kept > LIMIT_TRACE_EVENTS)
 		return fail(k, err, "there are too many annotations");

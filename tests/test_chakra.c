@@ -399,6 +399,58 @@ static void what_is_damaged_is_refused(void **state)
 }
 
 /* A trace that a simulator is to run has sizes, and no times. */
+/* Begin and length in picoseconds, process, thread, name; as far from the first node as nodes may lie. */
+static void annotations_lie_as_far_away_as_nodes(void **state)
+{
+	static const struct {
+		const char *told;
+		int64_t start, duration;
+		const char *name; /* NULL: it cannot be read */
+	} rows[] = {
+		{ "0 0 1 2 x", 0, 0, "x" },
+		{ "-5 7 1 2 ProfilerStep#3", -5, 7, "ProfilerStep#3" },
+		{ "99999999999999999 99999999999999999 1 2 a name", 99999999999999999,
+		  99999999999999999, "a name" },
+		{ "-99999999999999999 1 1 2 x", -99999999999999999, 1, "x" },
+		{ "100000000000000000 1 1 2 x", 0, 0, NULL },
+		{ "-100000000000000000 1 1 2 x", 0, 0, NULL },
+		{ "1 100000000000000000 1 2 x", 0, 0, NULL },
+		{ "1 -1 1 2 x", 0, 0, NULL },
+		{ "1 2 3", 0, 0, NULL },
+		{ "", 0, 0, NULL },
+	};
+	static const char key[] = "foretoken.annotation";
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		struct bytes file = { .n = 0 }, m = { .n = 0 }, at = { .n = 0 };
+		const struct ft_rec_span *a;
+		struct ft_recording *r;
+		struct ft_error err;
+
+		sized(&at, 1, key, strlen(key));
+		sized(&at, STRING, rows[i].told, strlen(rows[i].told));
+		sized(&m, 1, "0.0.4", 5);
+		sized(&m, 2, at.of, at.n);
+		sized(&file, 0, m.of, m.n);
+		for (int k = 0; k < 6; k++)
+			put_node(&file, &step[k]);
+		if (!rows[i].name) {
+			is_refused(&file, "one of its annotations cannot be read");
+			continue;
+		}
+		r = read_bytes(&file, &err);
+		ok_or_say(r, err);
+		assert_int_equal(ft_recording_annotations(r), 1);
+		a = ft_recording_annotation(r, 0);
+		assert_int_equal(a->start - ft_recording_call(r, 0)->start,
+				 rows[i].start);
+		assert_int_equal(a->duration, rows[i].duration);
+		assert_string_equal(ft_recording_text(r, a->name), rows[i].name);
+		ft_recording_free(r);
+	}
+}
+
 static void a_trace_without_times_was_not_recorded(void **state)
 {
 	struct node n[2] = { step[2], step[4] };
@@ -425,6 +477,7 @@ int main(void)
 		cmocka_unit_test(an_operation_is_of_the_launch_among_its_dependencies),
 		cmocka_unit_test(what_communicates_is_told_by_the_node_s_type),
 		cmocka_unit_test(what_is_damaged_is_refused),
+		cmocka_unit_test(annotations_lie_as_far_away_as_nodes),
 		cmocka_unit_test(a_trace_without_times_was_not_recorded),
 	};
 
