@@ -256,15 +256,17 @@ static void what_communicates_is_told_by_the_node_s_type(void **state)
 		  0,
 		  { { "comm_src", UINT32, 1, NULL },
 		    { "comm_size", UINT64, 128, NULL } } },
+		/* to nobody who is named, of no size that is told */
+		{ 4, "COMM_SEND_NODE", 5, 1120, 20, 0, 0, { { NULL, 0, 0, NULL } } },
 	};
-	struct bytes file = file_of(of, 3);
+	struct bytes file = file_of(of, 4);
 	struct ft_error err;
 	struct ft_recording *r = read_bytes(&file, &err);
-	const struct ft_rec_collective *c[3];
+	const struct ft_rec_collective *c[4];
 
 	(void)state;
 	ok_or_say(r, err);
-	for (size_t i = 0; i < 3; i++) {
+	for (size_t i = 0; i < 4; i++) {
 		const struct ft_rec_op *op = ft_recording_op(r, i);
 
 		assert_int_equal(op->rec_class, FT_REC_COLLECTIVE);
@@ -278,6 +280,8 @@ static void what_communicates_is_told_by_the_node_s_type(void **state)
 	assert_int_equal(c[2]->peer, 1);
 	assert_int_equal((int)c[1]->bytes, 4096);
 	assert_int_equal((int)c[2]->bytes, 128);
+	assert_int_equal(c[3]->peer, FT_REC_NONE);
+	assert_int_equal((int)c[3]->bytes, 0);
 	ft_recording_free(r);
 }
 
@@ -320,8 +324,9 @@ static void an_operation_is_of_the_launch_among_its_dependencies(void **state)
 		  0,
 		  { { "is_cpu_op", BOOL, 1, NULL } } },
 		{ 12, "third", 4, 1110, 40, 11, 3, { { "stream", INT64, 7, NULL } } },
+		{ 13, "fourth", 4, 1160, 40, 9, 70, { { "stream", INT64, 7, NULL } } },
 	};
-	struct bytes file = file_of(of, 6);
+	struct bytes file = file_of(of, 7);
 	struct ft_error err;
 	struct ft_recording *r = read_bytes(&file, &err);
 	const struct ft_rec_span *by;
@@ -331,9 +336,11 @@ static void an_operation_is_of_the_launch_among_its_dependencies(void **state)
 	assert_int_equal(ft_recording_op(r, 0)->call, 0);
 	assert_int_equal(ft_recording_op(r, 1)->call, 1);
 	assert_int_equal(ft_recording_op(r, 2)->call, FT_REC_NONE);
+	assert_int_equal(ft_recording_op(r, 3)->call, 0);
 	by = ft_recording_operator(r, ft_recording_op(r, 2));
 	assert_non_null(by);
 	assert_string_equal(ft_recording_text(r, by->name), "aten::mm");
+	assert_int_equal(by->thread, ft_recording_call(r, 0)->thread);
 	ft_recording_free(r);
 }
 
