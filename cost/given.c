@@ -19,6 +19,7 @@ static struct ft_price *line_for(struct arena *mem, struct ft_prices *to,
 				 const struct ft_mark *at, struct ft_error *err)
 {
 	const struct ft_parts *parts = cluster->parts;
+	struct ft_price *const by_gpu[] = { &to->storage, &to->management };
 	const char **known =
 		ARENA_ARRAY(mem, to->n_prices + parts->n + 2, const char *);
 	size_t n = 0;
@@ -33,13 +34,11 @@ static struct ft_price *line_for(struct arena *mem, struct ft_prices *to,
 		if (!parts->line[i].included)
 			known[n++] = parts->line[i].item;
 	for (int i = 0; i < 2; i++) {
-		struct ft_price *by_gpu = i ? &to->management : &to->storage;
-
-		if (!(by_gpu->usd.high > 0))
+		if (!(by_gpu[i]->usd.high > 0))
 			continue;
-		known[n++] = by_gpu->item;
-		if (!strcmp(name, by_gpu->item))
-			return by_gpu;
+		known[n++] = by_gpu[i]->item;
+		if (!strcmp(name, by_gpu[i]->item))
+			return by_gpu[i];
 	}
 	for (size_t i = to->n_prices; i < n; i++)
 		if (!strcmp(known[i], name)) {
