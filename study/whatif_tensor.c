@@ -106,8 +106,7 @@ static void cut_memory(struct whatif *w, const struct ft_recording *r,
 	const struct ft_rec_work *x = ft_recording_work(r, op);
 	bool rows = x && x->exact && x->row > 0 && w->tensor.hidden > 0;
 
-	if (w->tensor.sequence || op->in_fsdp || op->on_shard ||
-	    op->rec_class == FT_REC_OPTIMIZER)
+	if (w->tensor.sequence || op->in_fsdp || op->rec_class == FT_REC_OPTIMIZER)
 		left->bytes_frac = frac;
 	else if (!rows)
 		keep(w, op);
