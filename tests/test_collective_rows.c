@@ -241,6 +241,8 @@ static void a_row_that_is_no_collective_is_refused(void **state)
 		{ "all_reduce,h200,8,,nvlink,4096,", "has no measured.time_us" },
 		{ "all_reduce,h200,16,,nvlink,4096,9",
 		  "nvlink joins 8 ranks of h200 inside a node, not 16" },
+		{ "all_reduce,h200,16,2,nvlink,4096,9",
+		  "unknown name 'nvlink' in hw/fabrics" },
 		{ "all_reduce,h200,16,3,ib-ndr-rail,4096,9",
 		  "cannot be spread evenly over" },
 		{ "all_reduce,h201,16,3,ib-ndr-rail,4096,9", "h201" },
