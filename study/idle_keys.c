@@ -116,8 +116,18 @@ static bool dealt(const struct ft_scenario *s)
 	return s->plan->ep > 1;
 }
 
+/* Not in a pipeline whose stack reduces behind the last micro-batch in any case. */
+static bool each_may_reduce(const struct ft_scenario *s)
+{
+	return !sharded_units(s) || s->plan->pp == 1 ||
+	       !s->stack->layout.unsharded_pipeline;
+}
+
 /* These may stand: a sweep of tp, pp or ep begins at 1. They are told. */
 static const struct idle_key told[] = {
+	{ "sync_each_micro_batch", each_may_reduce, false,
+	  "without a pipeline, which reduces behind its last micro-batch under this stack",
+	  "true" },
 	{ "sequence_parallel", split, false, "with tp above 1", "false" },
 	{ "overlap.tp", split, false, "with tp above 1", "false" },
 	{ "overlap.pp", staged, false, "with pp above 1", "false" },

@@ -52,6 +52,13 @@ told_keys=2
 ok "keys of a split that is not there are told" idle_told $f simulate $a
 told_keys=0
 ok "not to who wants none" idle_told $f simulate $a --quiet
+lasts() { # PP: is it told that a micro-batch's own reduction does nothing?
+	$f simulate $a --set model=llama3-8b $small --set stack=torch-2.11-eager --set training.sharding=fsdp --set "training.parallel={pp: $1}" \
+		--set training.sync_each_micro_batch=false 2>&1 >/dev/null | grep -q "sync_each_micro_batch has an effect only without a pipeline"
+}
+ok "a pipeline that reduces behind its last micro-batch is told" lasts 2
+ok "and one stage is not" sh -c "! $f simulate $a --set model=llama3-8b $small --set stack=torch-2.11-eager --set training.sharding=fsdp --set 'training.parallel={pp: 1}' \
+	--set training.sync_each_micro_batch=false 2>&1 >/dev/null | grep 'has an effect'"
 ok "nor of a plan that is split" sh -c "! $f simulate $a 2>&1 >/dev/null | grep 'has an effect'"
 ok "nor of a stack that is older" fails 1 "dualpipev is not in stack torchtitan-2024-eager" $f trace show $a --set stack=torchtitan-2024-eager --set training.schedule=dualpipev --set training.parallel.vpp=2
 same_as_simulate() { # what is built, shown and read back gives the same bytes
