@@ -59,6 +59,7 @@ bool runs_read(const struct node *node, struct ft_stack_has *runs, struct ft_err
 	runs->sharding = read_set(&r, "sharding", shardings, SHARDINGS);
 	runs->predicted_tokens = read_bool(&r, "predicted_tokens", true);
 	runs->compiled_recompute = read_bool(&r, "compiled_recompute", true);
+	runs->fp8_attention = read_bool(&r, "fp8_attention", true);
 	if (!runs->sharding)
 		reader_fail(&r, "sharding", "should hold at least one word");
 	return reader_close(&r);

@@ -59,6 +59,10 @@ lasts() { # PP: is it told that a micro-batch's own reduction does nothing?
 ok "a pipeline that reduces behind its last micro-batch is told" lasts 2
 ok "and one stage is not" sh -c "! $f simulate $a --set model=llama3-8b $small --set stack=torch-2.11-eager --set training.sharding=fsdp --set 'training.parallel={pp: 1}' \
 	--set training.sync_each_micro_batch=false 2>&1 >/dev/null | grep 'has an effect'"
+fp8=$small\ --set\ training.precision=fp8\ --set\ training.attention_precision=fp8\ --set\ model=llama3-8b
+ok "attention in 8 bit needs a kernel" fails 1 "attention_precision: fp8: the attention of stack transformers-5-eager-fa2 runs in 16 bit" \
+	$f simulate $a $fp8 --set stack=transformers-5-eager-fa2 --set training.parallel='{}' --set training.sharding=fsdp
+ok "which Megatron's library has" sh -c "$f simulate $a $fp8 --set stack=megatron-core | grep -q MFU"
 ok "nor of a plan that is split" sh -c "! $f simulate $a 2>&1 >/dev/null | grep 'has an effect'"
 ok "nor of a stack that is older" fails 1 "dualpipev is not in stack torchtitan-2024-eager" $f trace show $a --set stack=torchtitan-2024-eager --set training.schedule=dualpipev --set training.parallel.vpp=2
 same_as_simulate() { # what is built, shown and read back gives the same bytes

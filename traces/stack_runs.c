@@ -123,6 +123,18 @@ static bool recomputes(const struct ft_model *model, const struct ft_plan *plan,
 	return true;
 }
 
+static bool attends(const struct ft_plan *plan, const struct ft_stack *stack,
+		    struct ft_error *err)
+{
+	if (plan->attention_precision != FT_FP8 || stack->runs.fp8_attention)
+		return true;
+	return ft_fail(
+		err, NULL,
+		"attention_precision: fp8: the attention of stack %s runs in 16 bit; "
+		"leave it out, or take another stack",
+		stack->name);
+}
+
 bool stack_runs(const struct ft_model *model, const struct ft_plan *plan,
 		const struct ft_stack *stack, struct ft_error *err)
 {
@@ -151,6 +163,6 @@ bool stack_runs(const struct ft_model *model, const struct ft_plan *plan,
 			       "flat_shards: false",
 			       stack->name);
 	return reads_across(model, plan, err) && recomputes(model, plan, stack, err) &&
-	       framework_has(plan, stack, err) &&
+	       attends(plan, stack, err) && framework_has(plan, stack, err) &&
 	       heads_can_be_dealt(model, plan, stack, err);
 }

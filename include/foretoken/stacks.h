@@ -298,6 +298,7 @@ struct ft_stack_has {
 	bool predicted_tokens; /* does it train those ahead of the next (MTP)? */
 	/* is a layer of one sequence that recomputes in full still compiled? */
 	bool compiled_recompute;
+	bool fp8_attention; /* is there a kernel of attention in fp8, both ways? */
 };
 
 /* What products take on GPUs of one generation instead: libraries of one year serve some better than
