@@ -99,11 +99,10 @@ static bool is_sharded_whole(const struct drawn *d)
 	return d->plan.sharding == FT_FSDP || d->plan.sharding == FT_HSDP;
 }
 
-/* Of FSDP in a pipeline that keeps weights gathered. */
+/* Of FSDP in a pipeline whose weights stay gathered: its micro-batches share them. */
 static bool keeps(const struct drawn *d)
 {
-	return is_sharded_whole(d) && d->plan.pp > 1 && d->rules.unsharded_pipeline &&
-	       !d->plan.reshard_after_forward;
+	return is_sharded_whole(d) && d->plan.pp > 1 && !d->plan.reshard_after_forward;
 }
 
 static double whole_of(const struct held *h)
