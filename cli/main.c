@@ -29,7 +29,7 @@ static const struct command {
 	{ "calibrate", cmd_calibrate, "GPU profiles from measurements" },
 	{ "serve", cmd_serve, "a local page and a JSON API" },
 	{ "runs", cmd_runs, "the measured runs that predictions are compared with" },
-	{ "explain", cmd_explain, "what a key means, its default" },
+	{ "explain", cmd_explain, "what a key, an item or a word of an answer means" },
 	{ "new", cmd_new, "a commented skeleton of a scenario, GPU, stack ..." },
 	{ "doctor", cmd_doctor, "which optional programs are installed" },
 	{ "list", cmd_list, "known GPUs, nodes, models, fabrics, stacks ..." },

@@ -131,6 +131,10 @@ static unsigned read_modules(struct reader *r)
 			reader_fail(r, "recompute_modules",
 				    "should be a list of names");
 	}
+	if (set & FT_MODULE_OPS && set != FT_MODULE_OPS)
+		reader_fail(r, "recompute_modules",
+			    "op is a choice of its own, of every operation; leave the "
+			    "other modules out, or op");
 	return set;
 }
 

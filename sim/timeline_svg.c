@@ -293,7 +293,7 @@ static void draw_head(const struct drawing *d, const char *title,
 		"sans-serif;fill:#222}.name{text-anchor:end}.axis,.n{text-anchor:middle}"
 		".n{font-size:9px}.title{font-size:15px;font-weight:bold}"
 		".grid{stroke:#999;stroke-width:.5;stroke-dasharray:2 3}"
-		".f,.b,.w,.v,.u,.o{stroke:#fff;stroke-width:.6}"
+		".f,.b,.w,.v,.d,.u,.o{stroke:#fff;stroke-width:.6}"
 		".f{fill:#8ecae6}.b{fill:#7fc97f}.w{fill:#f6c667}.v{fill:#c5b358}.u{fill:#cc79a7}"
 		".d{fill:#e6b8d0}"
 		".o{fill:#bbb}.idle{fill:#eee}.c{fill:#d55e00}.s{fill:#33579a}"

@@ -21,6 +21,22 @@ static inline struct ft_model *model_of_text(const char *yaml, struct ft_error *
 	return model;
 }
 
+/* Of a model from a text; with a pointer, the parameters of such adapters, too. */
+static inline double parameters_of_text(const char *yaml, const struct ft_lora *lora,
+					double *adapters)
+{
+	struct ft_error err;
+	struct ft_model *m = model_of_text(yaml, &err);
+	double n;
+
+	ok_or_say(m, err);
+	n = ft_model_parameters(m);
+	if (adapters)
+		*adapters = ft_model_lora_parameters(m, lora);
+	ft_model_free(m);
+	return n;
+}
+
 /* extra: further keys of the scenario's model, ", key: value". */
 static inline struct ft_model *model_of_json(const char *json, const char *extra,
 					     struct ft_error *err)

@@ -354,6 +354,8 @@ static void recipes_that_do_not_fit_a_format_are_refused(void **state)
 		{ "recompute_modules: [[act]]", "a list of names" },
 		{ "recompute_modules: [act, moe]", "the model has no experts" },
 		{ "recompute_modules: mla_up_proj", "no latent attention" },
+		{ "recompute_modules: [op, norm]", "op is a choice of its own" },
+		{ "recompute_modules: 'core_attn,op'", "op is a choice of its own" },
 		{ "moe_capacity_factor: 17", "between 0 (dropless) and 16" },
 		{ "offload_layers: 4", "more than the model's 3 layers" },
 		{ "zero_group: 3", "does not divide the 8 ranks" },

@@ -25,14 +25,7 @@
 
 static double parameters(const char *text)
 {
-	struct ft_error err;
-	struct ft_model *m = model_of_text(text, &err);
-	double n;
-
-	ok_or_say(m, err);
-	n = ft_model_parameters(m);
-	ft_model_free(m);
-	return n;
+	return parameters_of_text(text, NULL, NULL);
 }
 
 /* Of the first two Transformers 5.17 counted the weights of the model it built (measurements/probes/

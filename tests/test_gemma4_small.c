@@ -24,15 +24,8 @@ static double parameters(const char *text, double *adapters)
 					   1u << FT_LORA_V | 1u << FT_LORA_OUT |
 					   1u << FT_LORA_GATE | 1u << FT_LORA_UP |
 					   1u << FT_LORA_DOWN };
-	struct ft_error err;
-	struct ft_model *m = model_of_text(text, &err);
-	double n;
 
-	ok_or_say(m, err);
-	n = ft_model_parameters(m);
-	*adapters = ft_model_lora_parameters(m, &lora);
-	ft_model_free(m);
-	return n;
+	return parameters_of_text(text, &lora, adapters);
 }
 
 /* As Transformers 5.17 counted those of the models it built, adapters too (measurements/probes/

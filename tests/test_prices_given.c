@@ -7,7 +7,7 @@
 #include "base/arena.h"
 #include "base/node.h"
 #include "foretoken/cost.h"
-#include "tests/check.h"
+#include "tests/clusters.h"
 
 enum { DRAWS = 120, ITEMS = 80 };
 
@@ -127,20 +127,6 @@ static void check(const struct given *g, const struct ft_prices *book,
 	assert_string_equal(is->name, book->name);
 }
 
-static struct ft_cluster *cluster_of(const char *text)
-{
-	struct arena mem = { 0 };
-	struct ft_error err;
-	struct node *n = node_read_text(&mem, "test.yaml", text, strlen(text), &err);
-	struct ft_cluster *c;
-
-	ok_or_say(n, err);
-	c = ft_cluster_load(n, &err);
-	ok_or_say(c, err);
-	arena_release(&mem);
-	return c;
-}
-
 /* A book of some of its lines, with or without prices by GPU: then parts have none in it. */
 static void cut(struct ft_prices *book)
 {
@@ -160,7 +146,7 @@ static void given_prices_stand_in_place_of_the_books(void **state)
 {
 	(void)state;
 	for (int i = 0; i < DRAWS; i++) {
-		struct ft_cluster *c = cluster_of(clusters[i % 3]);
+		struct ft_cluster *c = good(clusters[i % 3]);
 		struct arena mem = { 0 };
 		struct ft_cost_terms terms = { .usd_per_gpu_hour = 0 };
 		struct ft_error err;
@@ -205,7 +191,7 @@ static void what_is_no_item_or_no_price_is_refused(void **state)
 		{ "{%s: 5 W}", "" },
 		{ "{%sx: 5}", "; did you mean '" },
 	};
-	struct ft_cluster *c = cluster_of(clusters[0]);
+	struct ft_cluster *c = good(clusters[0]);
 	struct ft_error err;
 	struct ft_prices *book = ft_prices_load("mixnet-2025", NULL, &err);
 	struct arena mem = { 0 };
@@ -250,7 +236,7 @@ static void what_is_included_is_no_item(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(clusters) / sizeof(*clusters); i++) {
-		struct ft_cluster *c = cluster_of(clusters[i]);
+		struct ft_cluster *c = good(clusters[i]);
 		struct ft_error err;
 		struct ft_prices *book = ft_prices_load("mixnet-2025", NULL, &err);
 		struct arena mem = { 0 };

@@ -41,7 +41,7 @@ bool holds_units(const struct builder *b)
 {
 	bool shared = is_fsdp(b->plan) && b->plan->pp > 1;
 
-	return keeps_units(b) || (shared && !b->plan->reshard_after_forward);
+	return (sums_whole(b) || shared) && !b->plan->reshard_after_forward;
 }
 
 bool reduces_last(const struct builder *b)

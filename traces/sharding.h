@@ -25,7 +25,8 @@ bool has_peers(const struct builder *b,
 void gather_unit(struct builder *b, struct held unit, enum ft_event behind);
 void unshard_unit(struct builder *b, struct held unit);
 /* first: nothing is there yet that the rank's shard is added to */
-void reduce_unit(struct builder *b, struct held unit, bool first);
+/* joins: what is reduced is added to what was before. */
+void reduce_unit(struct builder *b, struct held unit, bool joins);
 void gather_weights(struct builder *b, struct held unit); /* zero1, ahead */
 void await_reductions(struct builder *b);
 void put_reductions(struct builder *b, struct held unit);
@@ -35,7 +36,6 @@ bool reduces_at_once(const struct builder *b);
 bool sums_shards(const struct builder *b); /* of micro-batches, each reduced */
 void accumulate_gradients(struct builder *b, struct held unit, bool first);
 void cast_weights(struct builder *b, struct held unit);
-/* Of a pipeline: the last stage's outputs joined, a stage's gradients divided by the micro-batches. */
 void mark_optimizer(struct builder *b, size_t from); /* what was put since then */
 /* ends: of the stage, embedding and head. */
 void optimizer_ops(struct builder *b, struct held stage, struct held ends, double tied);
