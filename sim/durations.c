@@ -317,7 +317,7 @@ static size_t launched_apart(const struct ft_segment *seg)
 
 /* When each op of a call is launched, after the call began: its own launches, and an
  * equal part of what the segment costs besides if it is launched apart. */
-static void host_offsets(const struct job *s, struct engine_job *in)
+void job_hosts(const struct job *s, double times, struct engine_job *in)
 {
 	const struct ft_graph *g = s->graph;
 	size_t n = 0, *begin = ARENA_ARRAY(s->mem, g->n_segments, size_t);
@@ -334,14 +334,15 @@ static void host_offsets(const struct job *s, struct engine_job *in)
 		size_t apart;
 
 		for (int h = 0; h < FT_HOSTS; h++)
-			fixed += seg->host[h] * host_s(s, (enum ft_host)h);
+			fixed += seg->host[h] * times * host_s(s, (enum ft_host)h);
 		apart = launched_apart(seg);
 		part = fixed / fmax(1, (double)(apart ? apart : seg->n_ops));
 		for (size_t j = 0; j < seg->n_ops; j++) {
 			if (!apart || !seg->op[j].graphed)
 				sum += part;
 			if (!seg->op[j].graphed)
-				sum += seg->op[j].launches * host_s(s, FT_HOST_LAUNCH);
+				sum += seg->op[j].launches * times *
+				       host_s(s, FT_HOST_LAUNCH);
 			at[begin[i] + j] = ft_ps_from_s(sum);
 		}
 		total[i] = ft_ps_from_s(seg->n_ops ? sum : fixed);
@@ -385,6 +386,6 @@ bool job_time(struct job *s, enum ft_step_start start, struct ft_error *err)
 	s->engine.graph = s->graph;
 	s->engine.host_free = start == FT_STEADY && s->graph->host_runs_ahead;
 	s->engine.copy_beside_gemm = s->cluster->gpu->copy_beside_gemm.value;
-	host_offsets(s, &s->engine);
+	job_hosts(s, 1, &s->engine);
 	return true;
 }
