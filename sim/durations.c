@@ -76,8 +76,9 @@ static void set_beside(const struct ft_cluster *c, const struct ft_work *w,
 
 	for (int i = 0; i < HELD_KINDS; i++)
 		t->beside[i] = (float)kernel_beside(gpu, w, units[i], rate[i]);
-	/* copies of packed gradients run where collectives do */
-	t->beside_compute = (float)gpu->collective_beside_compute.value;
+	t->slows = (float)(w->kind == FT_MEMORY_BOUND ?
+				   gpu->collective_beside_memory.value :
+				   gpu->collective_beside_compute.value);
 	/* groups are often launched one by one, and then let others in */
 	t->holds_all = gpu->persistent_products && w->kind == FT_GEMM &&
 		       w->gemm.groups <= 1 && t->beside[HELD_BY_DOMAIN] > 1;
@@ -198,7 +199,6 @@ static bool time_collective(struct job *s, size_t class, size_t i,
 	if (call.fanout.copies > 0)
 		t *= s->stack->dispatcher_factor.value;
 	c->duration = ft_ps_from_s(t);
-	c->beside_compute = (float)cl->gpu->collective_beside_compute.value;
 	c->held = r.domains <= 1	       ? HELD_BY_DOMAIN :
 		  call.shape.size <= r.domains ? HELD_BY_RAIL :
 						 HELD_BY_NODE;

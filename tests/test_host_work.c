@@ -246,6 +246,27 @@ static void a_layer_in_a_checkpoint_costs_the_host_more(void **state)
 	}
 }
 
+/* Each micro-batch casts the gradients of products to fp32, and adds them up there; a table's weights and gradients are
+ * fp32 already. */
+static void autocast_casts_all_but_the_table(void **state)
+{
+	struct parts p;
+	const struct ft_model *m;
+	double all, table;
+
+	(void)state;
+	build(&p, GPT, PLAN("16") "sharding: ddp}", "torch-2.11-eager", 8);
+	m = p.model;
+	all = ft_model_parameters(m);
+	table = (double)(m->hidden_size * (ft_model_vocab(m, 1) + m->max_positions));
+	near_frac(sum_in(p.graph, NULL, "weight_cast").bytes, 2 * 6 * (all - table),
+		  1e-9);
+	near_frac(sum_in(p.graph, NULL, "gradient_cast").bytes, 2 * 6 * (all - table),
+		  1e-9);
+	near_frac(sum_in(p.graph, NULL, "accumulate").bytes, 12 * all, 1e-9);
+	drop(&p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -259,6 +280,7 @@ int main(void)
 		cmocka_unit_test(gradients_have_hooks_where_ddp_wraps_the_model),
 		cmocka_unit_test(a_compiled_block_is_cut_where_a_bucket_is_full),
 		cmocka_unit_test(a_layer_in_a_checkpoint_costs_the_host_more),
+		cmocka_unit_test(autocast_casts_all_but_the_table),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
