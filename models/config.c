@@ -195,7 +195,8 @@ static void read_biases(struct reader *r, const struct family *family,
 		read_bool(r, "attention_out_bias", attention && !family->qkv_only);
 	model->mlp_bias = read_bool(r, "mlp_bias", all);
 	model->head_bias = read_bool(r, "lm_head_bias", family->head_bias);
-	model->router_bias = family->router_bias;
+	model->router_bias =
+		family->router_bias && read_bool(r, "use_expert_bias", true);
 	model->norm_vectors = family->bare_norms	 ? 0 :
 			      family->norm_bias && !none ? 2 :
 							   1;

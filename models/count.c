@@ -40,12 +40,14 @@ int ft_layer_norms(const struct ft_model *model, const struct ft_layer *layer)
 
 int64_t ft_layer_linear_rates(const struct ft_layer *layer)
 {
-	return layer->state_chunk ? 1 : 2;
+	return layer->short_conv ? 0 : layer->state_chunk ? 1 : 2;
 }
 
-/* Channels of the convolution over q, k and v. */
+/* Channels of the convolution over q, k and v; or that is all there is. */
 static double linear_channels(const struct ft_layer *l)
 {
+	if (l->short_conv)
+		return (double)l->linear_heads;
 	return (double)(2 * l->linear_key_heads * l->linear_key_dim +
 			l->linear_heads * l->linear_value_dim);
 }
@@ -67,13 +69,16 @@ static struct matrices matrices(const struct ft_model *model, int64_t i)
 	return sum;
 }
 
-/* Of a delta rule: the taps of its convolution, and two numbers a head; of a state space their biases, and three. */
+/* Of a delta rule: the taps of its convolution, and two numbers a head; of a state space their biases, and three; of
+ * a convolution alone its taps. */
 static double linear_others(const struct ft_layer *l)
 {
 	int64_t taps = l->linear_taps + (l->state_chunk > 0);
 
 	return linear_channels(l) * (double)taps +
-	       (double)(l->linear_heads * (l->state_chunk ? 3 : 2));
+	       (double)(l->linear_heads * (l->short_conv  ? 0 :
+					   l->state_chunk ? 3 :
+							    2));
 }
 
 /* What else attention has: biases, sinks. */
@@ -160,8 +165,8 @@ static double qk_norm(const struct ft_model *model, const struct ft_layer *l)
 double ft_layer_norm_parameters(const struct ft_model *model, int64_t i)
 {
 	const struct ft_layer *l = at(model, i);
-	/* a state space's norm is as wide as all its heads */
-	int64_t heads = l->state_chunk ? l->linear_heads : 1;
+	/* a state space's norm is as wide as all its heads; a convolution has none */
+	int64_t heads = l->state_chunk ? l->linear_heads : !l->short_conv;
 
 	return ft_layer_norms(model, l) * norm(model, model->hidden_size) +
 	       (l->linear_heads ? (double)(heads * l->linear_value_dim) :
@@ -289,8 +294,17 @@ double ft_layer_pairs(const struct ft_layer *l, int64_t sequence, int64_t window
 	       (left > 0 ? ft_attention_pairs(left, left, w, causal) : 0);
 }
 
-/* Multiply-adds of attention itself, forward, a token: scores and values; of a state that is carried along, half
- * of 8 FLOP a number (delta rule) or of 7 (state space: Megatron Core's training.py, read 2026-11-27). */
+/* Of a state that is carried along: half of 8 FLOP a number (delta rule) or of 7 (state space: Megatron Core's
+ * training.py, read 2026-11-27). */
+static double rule_products(const struct ft_layer *l)
+{
+	double numbers =
+		(double)(l->linear_heads * l->linear_key_dim * l->linear_value_dim);
+
+	return l->short_conv ? 0 : (l->state_chunk ? 3.5 : 4) * numbers;
+}
+
+/* Multiply-adds of attention itself, forward, a token: scores and values; or of what stands in its place. */
 static double attention_products(const struct ft_layer *l, int64_t sequence,
 				 bool causal)
 {
@@ -298,10 +312,7 @@ static double attention_products(const struct ft_layer *l, int64_t sequence,
 		ft_layer_pairs(l, sequence, l->window, causal) / (double)sequence;
 
 	if (l->linear_heads)
-		return (l->state_chunk ? 3.5 : 4) *
-			       (double)(l->linear_heads * l->linear_key_dim *
-					l->linear_value_dim) +
-		       linear_channels(l) * (double)l->linear_taps;
+		return rule_products(l) + linear_channels(l) * (double)l->linear_taps;
 	return (double)(l->heads * (l->qk_head_dim + l->v_head_dim)) * pairs;
 }
 

@@ -66,6 +66,7 @@ struct family {
 	bool chunks;	   /* local layers see pieces of the sequence, no window */
 	bool states; /* state spaces in place of attention, where nothing is said */
 	bool states_alone; /* state spaces, neither attention nor an MLP */
+	bool short_convs; /* gated convolutions in place of attention, where that is said */
 	bool shared_alone; /* without experts, what they share is the MLP */
 	bool halves; /* each of its layers is attention, state space or MLP, by a pattern */
 	bool joins_norm; /* one norm only when parallel */

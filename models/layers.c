@@ -59,14 +59,35 @@ static void read_plain(struct reader *r, enum few_heads few,
 			    (long long)layer->heads, (long long)layer->kv_heads);
 }
 
+/* LFM2 takes two thirds of what its config says, times a factor, as so many whole blocks. Source:
+ * Transformers' modeling_lfm2.py (read 2026-11-28). */
+static int64_t adjusted(struct reader *r, int64_t width)
+{
+	double times;
+	int64_t block;
+
+	if (!read_bool(r, "block_auto_adjust_ff_dim", false))
+		return width;
+	block = read_size(r, "block_multiple_of", 1, 1);
+	times = read_quantity(r, "block_ffn_dim_multiplier", DIM_NONE, 1);
+	if (!(times > 0 && times <= 1024))
+		return reader_fail(r, "block_ffn_dim_multiplier",
+				   "%g is not above 0 and at most 1024", times);
+	width = (int64_t)(times * (double)(2 * width / 3));
+	return width > block ? (width + block - 1) / block * block : block;
+}
+
 static int64_t read_width(struct reader *r, const struct ft_model *model)
 {
 	int64_t ratio = read_int(r, "expansion_ratio", 1, 1024, 4);
 
+	if (read_has(r, "block_ff_dim"))
+		return adjusted(r, read_size(r, "block_ff_dim", 1, 1));
 	if (!read_has(r, "intermediate_size") && model->activation == FT_SWIGLU &&
 	    !read_has(r, "expansion_ratio"))
 		(void)read_need(r, "intermediate_size");
-	return read_size(r, "intermediate_size", 1, ratio * model->hidden_size);
+	return adjusted(
+		r, read_size(r, "intermediate_size", 1, ratio * model->hidden_size));
 }
 
 static void read_experts(struct reader *r, enum expert_kind kind,

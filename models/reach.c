@@ -8,6 +8,8 @@
 #include "models/family.h"
 #include "models/layer_lists.h"
 
+enum in_place { ATTENTION, DELTA_RULE, STATE_SPACE, SHORT_CONV, KINDS };
+
 /* Which layers are not as the first reader made them, and how. */
 struct layer_rule {
 	const struct node *types, *rotated; /* lists, or NULL */
@@ -16,11 +18,9 @@ struct layer_rule {
 	const char *letters;		    /* or L and G for each, repeated; or NULL */
 	int64_t linear;		      /* one in so many is no delta rule; 0: all */
 	bool odd;		      /* odd layers are local, not even ones */
-	bool states;		      /* state spaces, where nothing else is said */
-	const struct node *attention; /* but for these layers; or NULL */
+	enum in_place others;	      /* what stands in all layers */
+	const struct node *attention; /* but these; or NULL */
 };
-
-enum in_place { ATTENTION, DELTA_RULE, STATE_SPACE, KINDS };
 
 static bool is_local(const struct layer_rule *rule, int64_t i)
 {
@@ -45,9 +45,10 @@ static enum in_place in_place(const struct layer_rule *rule, int64_t i)
 	if (type)
 		return !strcmp(type, "linear_attention") ? DELTA_RULE :
 		       !strcmp(type, "mamba")		 ? STATE_SPACE :
+		       !strcmp(type, "conv")		 ? SHORT_CONV :
 							   ATTENTION;
-	if (rule->states)
-		return list_has(rule->attention, i) ? ATTENTION : STATE_SPACE;
+	if (rule->others)
+		return list_has(rule->attention, i) ? ATTENTION : rule->others;
 	return rule->linear && (i + 1) % rule->linear ? DELTA_RULE : ATTENTION;
 }
 
@@ -78,9 +79,26 @@ struct ft_layer reach_state_space(struct reader *r)
 	return l;
 }
 
+/* A gated convolution, as wide as hidden_size (LFM2). Source: Transformers' modeling_lfm2.py (read 2026-11-28). */
+static struct ft_layer read_short_conv(struct reader *r, const struct ft_model *model)
+{
+	if (read_bool(r, "conv_bias", false))
+		reader_fail(r, "conv_bias",
+			    "convolutions with biases are not simulated");
+	return (struct ft_layer){
+		.short_conv = true,
+		.linear_heads = model->hidden_size,
+		.linear_key_heads = model->hidden_size,
+		.linear_key_dim = 1,
+		.linear_value_dim = 1,
+		.linear_taps = read_needed(r, "linear_conv_kernel_dim"),
+	};
+}
+
 void reach_linear(struct ft_layer *layer, const struct ft_layer *linear)
 {
 	layer->state_chunk = linear->state_chunk;
+	layer->short_conv = linear->short_conv;
 	layer->linear_heads = linear->linear_heads;
 	layer->linear_key_heads = linear->linear_key_heads;
 	layer->linear_key_dim = linear->linear_key_dim;
@@ -103,23 +121,30 @@ static void read_pattern(struct reader *r, struct layer_rule *rule)
 
 static struct layer_rule layer_rule(struct reader *r, const struct family *family)
 {
-	static const char *const kinds[] = { "full_attention",	  "sliding_attention",
-					     "chunked_attention", "linear_attention",
-					     "attention",	  "mamba" };
+	static const char *const kinds[] = { "full_attention",
+					     "sliding_attention",
+					     "chunked_attention",
+					     "linear_attention",
+					     "attention",
+					     "mamba",
+					     "conv" };
 	struct layer_rule rule = {
-		.types = read_word_list(r, "layer_types", kinds, 6),
+		.types = read_word_list(r, "layer_types", kinds,
+					family->short_convs ? 7 : 6),
 		.rotated = read_number_list(r, "no_rope_layers", 1),
 		.from = read_size(r, "max_window_layers", 0, 0),
 		.linear = read_size(r, "full_attention_interval", 0, 0),
 		.odd = !strcmp(family->type, "gpt_neo"),
-		.states = family->states,
+		.others = family->states ? STATE_SPACE : ATTENTION,
 	};
 
 	if (!list_word(rule.types, 0)) {
 		read_pattern(r, &rule);
-		if (rule.states)
+		if (family->states || family->short_convs)
 			rule.attention =
 				read_number_list(r, "attn_layer_indices", FAMILY_MOST);
+		if (family->short_convs && rule.attention)
+			rule.others = SHORT_CONV;
 	}
 	return rule;
 }
@@ -144,6 +169,8 @@ void reach_set(struct reader *r, const struct family *family,
 		linear[DELTA_RULE] = read_linear(r, "key heads");
 	if (any[STATE_SPACE])
 		linear[STATE_SPACE] = reach_state_space(r);
+	if (any[SHORT_CONV])
+		linear[SHORT_CONV] = read_short_conv(r, model);
 	for (int64_t i = 0; i < model->n_layers; i++) {
 		enum in_place kind = in_place(&rule, i);
 

@@ -149,6 +149,12 @@ static void mistakes_are_told_with_their_place(void **state)
 		  1, 88, "8 is not a multiple of the 3 groups" },
 		{ "model_type: falcon_h1\nhidden_size: 4", 1, 13,
 		  "its attention beside a state space is not simulated" },
+		{ "name: lfm2-1.2b\nconv_bias: true", 2, 12,
+		  "convolutions with biases are not simulated" },
+		{ "name: lfm2-1.2b\nblock_ffn_dim_multiplier: 0", 2, 27,
+		  "0 is not above 0 and at most 1024" },
+		{ "name: llama3-8b\nlayer_types: [conv]", 2, 15,
+		  "conv is no layer that is simulated" },
 		{ "model_type: glm_moe_dsa\nhidden_size: 4", 1, 13,
 		  "its sparse attention is not simulated; with attention to all tokens "
 		  "before it is a deepseek_v3: say model: {name: FILE, model_type: "

@@ -27,6 +27,10 @@ static const struct {
 	{ "attn_layer_indices", "bamba-9b", "[9, 18]" },
 	{ "attn_logit_softcapping", "gemma2-9b", "0" },
 	{ "decoder_sparse_step", "qwen3-30b-a3b", "2" },
+	{ "block_auto_adjust_ff_dim", "lfm2-1.2b", "false" },
+	{ "block_ff_dim", "lfm2-1.2b", "6656" },
+	{ "block_ffn_dim_multiplier", "lfm2-1.2b", "1.5" },
+	{ "block_multiple_of", "lfm2-1.2b", "1000" },
 	{ "expansion_ratio", "falcon-7b", "2" },
 	{ "final_logit_softcapping", "gemma2-9b", "0" },
 	{ "first_k_dense_replace", "deepseek-v3", "5" },
@@ -88,6 +92,7 @@ static const struct {
 	{ "num_kv_shared_layers", "gemma4-e2b", "19" },
 	{ "use_double_wide_mlp", "gemma4-e2b", "false" },
 	{ "vocab_size_per_layer_input", "gemma4-e2b", "1000" },
+	{ "use_expert_bias", "lfm2-8b-a1b", "false" },
 	{ "use_parallel_residual", "gpt-neox-20b", "false" },
 	{ "use_sliding_window", "mistral-7b", "false" },
 	{ "v_head_dim", "deepseek-v3", "64" },
@@ -96,6 +101,7 @@ static const struct {
 	{ "vocab_size_multiple", "llama3-8b", "1000" },
 	/* names, or read under other names, or refused when they would matter; and a list of 52 words and a key that
 	 * needs another beside it, for which see tests/test_state_space.c */
+	{ "conv_bias", NULL, NULL },
 	{ "enable_moe_block", NULL, NULL },
 	{ "ffn_config", NULL, NULL },
 	{ "layers_block_type", NULL, NULL },

@@ -3,6 +3,7 @@
 
 #include "traces/block.h"
 #include "traces/casts.h"
+#include "traces/mixers.h"
 #include "traces/sinks.h"
 
 bool is_unfused(const struct builder *b)

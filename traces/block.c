@@ -1,6 +1,7 @@
 /* traces/block.c - the two halves of a layer, attention and MLP, as a rank sees them */
 #include "traces/block.h"
 #include "traces/casts.h"
+#include "traces/mixers.h"
 
 /* ---- tensor-parallel collectives ---------------------------------------- */
 

@@ -172,19 +172,6 @@ void qkv_products(struct builder *b, const struct layer_sizes *s,
 		  enum ft_layout layout);
 void latent_up(struct builder *b, const struct layer_sizes *s);
 void latent_back(struct builder *b, const struct layer_sizes *s);
-/* delta.c: a delta rule or a state space in place of attention */
-void delta_core(struct builder *b, const struct layer_sizes *s, bool backward);
-/* Bytes a token that a gated delta rule keeps of its inputs. */
-double delta_kept(const struct layer_sizes *s);
-/* state_space.c: between its convolution and its norm; is its output gated before that? */
-bool gates_in_scan(const struct builder *b, const struct ft_layer *l);
-void state_space(struct builder *b, const struct layer_sizes *s, bool backward);
-/* Around both; in: features of what goes in. */
-void state_turn(struct builder *b, const struct layer_sizes *s, int64_t in,
-		bool backward);
-void delta_products(struct builder *b, const struct layer_sizes *s,
-		    enum ft_layout layout);
-
 /* adapters.c: adapters beside the products of a layer */
 enum adapter_site { SITE_QKV, SITE_OUT, SITE_UP, SITE_DOWN, SITES };
 

@@ -382,7 +382,8 @@ struct layer_sizes sizes_of(const struct builder *b, int64_t layer)
 	s.gate = b->model->gated_output ? s.q : 0;
 	if (l->linear_heads) {
 		s.q = s.k = l->linear_key_heads * l->linear_key_dim / tp;
-		s.v = s.out = s.gate = l->linear_heads * l->linear_value_dim / tp;
+		s.v = s.out = l->linear_heads * l->linear_value_dim / tp;
+		s.gate = l->short_conv ? 0 : s.v;
 	}
 	s.kv = l->shares_kv ? 0 : s.k + (l->values_are_keys ? 0 : s.v);
 	s.f = l->intermediate / tp;

@@ -105,10 +105,10 @@ struct coefficients norm_back_of(const struct builder *b, const struct layer_siz
 	bool gated = b->model->activation == FT_SWIGLU;
 
 	if (!in_operations(b) || s->l->experts || s->l->kv_lora_rank ||
-	    s->l->linear_heads)
+	    (s->l->linear_heads && !s->l->short_conv))
 		return c;
 	c = without_sums(c);
-	if (mlp ? gated && !joins_gate_up(b) : !joins_qkv(b)) {
+	if (mlp ? gated && !joins_gate_up(b) : !joins_qkv(b) && !s->l->short_conv) {
 		c.h += mlp ? 5 : 11;
 		c.launches += mlp ? 1 : 3;
 	}

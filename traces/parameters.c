@@ -24,6 +24,8 @@ static int64_t attention_tensors(const struct builder *b, const struct ft_layer 
 	int64_t inputs = joins_qkv(b) ? 1 : 1 + own;
 	int64_t n = inputs + 1;
 
+	if (l->short_conv) /* in, taps, out */
+		return 3;
 	if (l->kv_lora_rank)
 		n = (l->q_lora_rank ? 3 : 1) + 4;
 	return n + (m->qkv_bias ? inputs : 0) + m->out_bias + m->sinks +

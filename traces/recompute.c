@@ -113,6 +113,8 @@ static double attention_flop(const struct builder *b, const struct layer_sizes *
 {
 	double all = (double)b->plan->sequence, pairs;
 
+	if (s->l->short_conv) /* its taps are among its parameters */
+		return 0;
 	if (s->l->linear_heads)
 		return (s->l->state_chunk ? 7 : 8) *
 		       (double)(s->tokens * s->out * s->l->linear_key_dim);

@@ -21,6 +21,7 @@
 #include "traces/block.h"
 #include "traces/casts.h"
 #include "traces/layer_input.h"
+#include "traces/mixers.h"
 #include "traces/sinks.h"
 
 static bool casts_again(const struct builder *b)
@@ -244,6 +245,8 @@ static double heads_kept(const struct builder *b, const struct layer_sizes *s)
 	double h = (double)s->h / (double)b->plan->tp;
 	double more = b->autocast && b->model->activation != FT_SWIGLU ? 6 * h : 0;
 
+	if (s->l->short_conv)
+		return short_conv_kept(b) * (double)s->out;
 	if (s->l->state_chunk) /* of its scan, the same gated, and of the norm behind it */
 		return (gates_in_scan(b, s->l) ? 6 : 4) * (double)s->out;
 	if (s->l->linear_heads)

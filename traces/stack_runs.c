@@ -27,6 +27,7 @@ static bool heads_can_be_dealt(const struct ft_model *model, const struct ft_pla
 
 		if (l->linear_heads ?
 			    !dealt(plan, stack, l->linear_heads,
+				   l->short_conv  ? "channels of a convolution" :
 				   l->state_chunk ? "heads of a state space" :
 						    "value heads of a delta rule",
 				   err) ||

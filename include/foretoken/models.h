@@ -69,6 +69,7 @@ struct ft_layer {
 	int64_t linear_taps; /* of the convolution before it */
 	int64_t state_chunk; /* tokens of a chunk of a state space (Mamba-2, arXiv 2405.21060: groups
 				* and state are key heads and their width); 0: a delta rule */
+	bool short_conv; /* a gated convolution, which has no rule: its channels are linear_heads, one wide */
 	int64_t intermediate; /* width of a dense MLP; 0 in a routed layer and where there is no MLP */
 	int64_t experts; /* routed experts; 0: dense */
 	int64_t experts_per_token;

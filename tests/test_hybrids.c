@@ -1,0 +1,76 @@
+/* tests/test_hybrids.c - published config.json files of hybrids, and their counts, as tests/test_families.c has of others */
+#include <math.h>
+
+#include "tests/config_json.h"
+
+#define LFM2 "'conv_L_cache': 3, 'conv_bias': false, 'vocab_size': 65536, "
+#define LFM2_2600 \
+	"{'model_type': 'lfm2', 'hidden_size': 2048, 'num_hidden_layers': 30, " \
+	"'num_attention_heads': 32, 'num_key_value_heads': 8, 'conv_L_cache': 3, " \
+	"'intermediate_size': 10752, 'block_auto_adjust_ff_dim': false, " \
+	"'full_attn_idxs': [2, 5, 9, 13, 17, 21, 24, 27], "
+
+/* Parameters to the last one; those that a token uses, as rounded by their authors, or 0. */
+static const struct {
+	const char *json;
+	double parameters, active;
+} known[] = {
+	/* LiquidAI/LFM2-350M, -700M, -1.2B and -2.6B, by the table of their model cards; LFM2.5-2.6B, which has more words */
+	{ "{'model_type': 'lfm2', 'hidden_size': 1024, 'num_hidden_layers': 16,"
+	  "'num_attention_heads': 16, 'num_key_value_heads': 8, " LFM2
+	  "'full_attn_idxs': [2, 5, 8, 10, 12, 14], 'block_ff_dim': 6656}",
+	  354483968., 0 },
+	{ "{'model_type': 'lfm2', 'hidden_size': 1536, 'num_hidden_layers': 16,"
+	  "'num_attention_heads': 24, 'num_key_value_heads': 8, " LFM2
+	  "'full_attn_idxs': [2, 5, 8, 10, 12, 14], 'block_ff_dim': 10240,"
+	  "'intermediate_size': 10240}",
+	  742489344., 0 },
+	{ "{'model_type': 'lfm2', 'hidden_size': 2048, 'num_hidden_layers': 16,"
+	  "'num_attention_heads': 32, 'num_key_value_heads': 8, " LFM2
+	  "'full_attn_idxs': [2, 5, 8, 10, 12, 14], 'block_ff_dim': 12288,"
+	  "'intermediate_size': 8192, 'block_auto_adjust_ff_dim': true,"
+	  "'block_ffn_dim_multiplier': 1.0, 'block_multiple_of': 256}",
+	  1170340608., 0 },
+	{ LFM2_2600 "'vocab_size': 65536}", 2569272320., 0 },
+	{ LFM2_2600 "'vocab_size': 128000}", 2697198592., 0 },
+	/* LiquidAI/LFM2-8B-A1B: 8.3B; derived by hand from its matrices, with its router's corrections */
+	{ "{'model_type': 'lfm2_moe', 'hidden_size': 2048, 'num_hidden_layers': 24,"
+	  "'num_attention_heads': 32, 'num_key_value_heads': 8, " LFM2
+	  "'full_attn_idxs': [2, 6, 10, 14, 18, 21], 'intermediate_size': 7168,"
+	  "'moe_intermediate_size': 1792, 'num_experts': 32,"
+	  "'num_experts_per_tok': 4, 'num_dense_layers': 2, 'norm_topk_prob': true,"
+	  "'use_expert_bias': true, 'routed_scaling_factor': 1.0}",
+	  8339930560., 1.5e9 },
+};
+
+static void checkpoints_have_the_parameters_that_are_counted(void **state)
+{
+	int wrong = 0;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++) {
+		struct ft_model *m = must(json_of(known[i].json));
+		double got = ft_model_parameters(m);
+		double active = ft_model_active_parameters(m);
+
+		if (got != known[i].parameters && ++wrong)
+			print_error("%.60s: %.0f, not %.0f (%.0f)\n", known[i].json,
+				    got, known[i].parameters,
+				    got - known[i].parameters);
+		if (known[i].active > 0 && fabs(active / known[i].active - 1) > 0.05 &&
+		    ++wrong)
+			print_error("%.60s: active %.4g, not %.4g\n", known[i].json,
+				    active, known[i].active);
+		ft_model_free(m);
+	}
+	assert_int_equal(wrong, 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(checkpoints_have_the_parameters_that_are_counted),
+	};
+
+	return cmocka_run_group_tests_name("models/hybrids", tests, NULL, NULL);
+}
