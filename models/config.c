@@ -227,6 +227,7 @@ static void read_block(struct reader *r, const struct family *family,
 	model->gated_output = family->gated_output;
 	model->shared_gate = family->shared_gate;
 	model->value_norm = family->value_norm;
+	model->value_scale = family->local_heads;
 	model->layer_scale = family->layer_scale;
 	model->dense_beside = family->dense_beside;
 	model->layer_input = family->global_heads ?
@@ -236,7 +237,6 @@ static void read_block(struct reader *r, const struct family *family,
 					  read_size(r, "vocab_size_per_layer_input", 1,
 						    model->vocab_size) :
 					  0;
-	model->sinks = family->sinks;
 	model->clamped = family->clamped;
 	model->halves = family->halves;
 	model->written_norm = family->written_norm;
@@ -343,9 +343,14 @@ static const char *kind_for(const struct family *family, const char *key)
 	case ROUTED:
 		return family->experts ? NULL : "mixtral or qwen3_moe";
 	case LATENT:
-		return family->latent ? NULL : "deepseek_v3";
+		return family->latent || (family->local_heads &&
+					  !strcmp(key, "v_head_dim")) ?
+			       NULL :
+			       "deepseek_v3";
 	case GLOBAL:
 		return family->global_heads ? NULL : "gemma4_text";
+	case LOCAL:
+		return family->local_heads ? NULL : "mimo_v2_flash";
 	default:
 		return NULL;
 	}
@@ -407,6 +412,8 @@ bool config_read(struct arena *mem, const struct family *family, const struct no
 	check_embedding(&r, model);
 	if (!r.failed)
 		model->layer = layers_read(mem, &r, family, model);
+	for (int64_t i = 0; !r.failed && i < model->n_layers; i++)
+		model->sinks = model->sinks || model->layer[i].sinks;
 	if (!r.failed)
 		model->predicted_like = layers_predicted(&r, family, model);
 	model->plain = family->plain;

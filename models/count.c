@@ -87,7 +87,7 @@ static double attention_biases(const struct ft_model *model, int64_t i)
 	const struct ft_layer *l = at(model, i);
 	double q = (double)(l->heads * l->qk_head_dim);
 	double kv = (double)(l->kv_heads * (l->qk_head_dim + l->v_head_dim));
-	double sinks = model->sinks ? (double)l->heads : 0;
+	double sinks = l->sinks ? (double)l->heads : 0;
 
 	if (l->linear_heads)
 		return linear_others(l);

@@ -12,10 +12,10 @@ enum in_place { ATTENTION, DELTA_RULE, STATE_SPACE, SHORT_CONV, KINDS };
 
 /* Which layers are not as the first reader made them, and how. */
 struct layer_rule {
-	const struct node *types, *rotated; /* lists, or NULL */
-	int64_t from;			    /* layers before it are whole */
-	int64_t pattern;		    /* one in so many is whole; 0: none */
-	const char *letters;		    /* or L and G for each, repeated; or NULL */
+	const struct node *types, *rotated, *local; /* lists, or NULL */
+	int64_t from;				    /* layers before it are whole */
+	int64_t pattern;	      /* one in so many is whole; 0: none */
+	const char *letters;	      /* or L and G for each, repeated; or NULL */
 	int64_t linear;		      /* one in so many is no delta rule; 0: all */
 	bool odd;		      /* odd layers are local, not even ones */
 	enum in_place others;	      /* what stands in all layers */
@@ -32,6 +32,8 @@ static bool is_local(const struct layer_rule *rule, int64_t i)
 		       !strcmp(type, "chunked_attention");
 	if (rotated)
 		return !strcmp(rotated, "1");
+	if (rule->local)
+		return !strcmp(list_word(rule->local, i), "1");
 	if (rule->letters)
 		return rule->letters[(size_t)i % strlen(rule->letters)] == 'L';
 	return i >= rule->from &&
@@ -132,6 +134,7 @@ static struct layer_rule layer_rule(struct reader *r, const struct family *famil
 		.types = read_word_list(r, "layer_types", kinds,
 					family->short_convs ? 7 : 6),
 		.rotated = read_number_list(r, "no_rope_layers", 1),
+		.local = read_number_list(r, "hybrid_layer_pattern", 1),
 		.from = read_size(r, "max_window_layers", 0, 0),
 		.linear = read_size(r, "full_attention_interval", 0, 0),
 		.odd = !strcmp(family->type, "gpt_neo"),
@@ -161,6 +164,7 @@ void reach_set(struct reader *r, const struct family *family,
 
 	check_list_covers(r, "layer_types", rule.types, model->n_layers);
 	check_list_covers(r, "no_rope_layers", rule.rotated, model->n_layers);
+	check_list_covers(r, "hybrid_layer_pattern", rule.local, model->n_layers);
 	if (r->failed)
 		return;
 	for (int64_t i = 0; i < model->n_layers; i++)

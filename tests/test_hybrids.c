@@ -10,6 +10,8 @@
 	"'intermediate_size': 10752, 'block_auto_adjust_ff_dim': false, " \
 	"'full_attn_idxs': [2, 5, 9, 13, 17, 21, 24, 27], "
 
+#define FIVE "1, 1, 1, 1, 1"
+
 /* Parameters to the last one; those that a token uses, as rounded by their authors, or 0. */
 static const struct {
 	const char *json;
@@ -41,6 +43,22 @@ static const struct {
 	  "'num_experts_per_tok': 4, 'num_dense_layers': 2, 'norm_topk_prob': true,"
 	  "'use_expert_bias': true, 'routed_scaling_factor': 1.0}",
 	  8339930560., 1.5e9 },
+	/* XiaomiMiMo/MiMo-V2-Flash: 309B, 15B active; derived by hand, with sinks and the router's corrections */
+	{ "{'model_type': 'mimo_v2_flash', 'hidden_size': 4096, 'head_dim': 192,"
+	  "'num_hidden_layers': 48, 'num_attention_heads': 64,"
+	  "'num_key_value_heads': 4, 'v_head_dim': 128, 'intermediate_size': 16384,"
+	  "'swa_num_attention_heads': 64, 'swa_num_key_value_heads': 8,"
+	  "'swa_head_dim': 192, 'swa_v_head_dim': 128, 'sliding_window': 128,"
+	  "'hybrid_layer_pattern': [0, 1, 1, 1, 1, 0, " FIVE ", 0, " FIVE ", 0, " FIVE
+	  ", 0, " FIVE ", 0, " FIVE ", 0, " FIVE ", 0, " FIVE ", 0],"
+	  "'moe_layer_freq': [0, 1, 1, " FIVE ", " FIVE ", " FIVE ", " FIVE ", " FIVE
+	  ", " FIVE ", " FIVE ", " FIVE ", " FIVE "],"
+	  "'add_swa_attention_sink_bias': true, 'n_shared_experts': null,"
+	  "'add_full_attention_sink_bias': false, 'attention_chunk_size': 128,"
+	  "'n_routed_experts': 256, 'num_experts_per_tok': 8, 'n_group': 1,"
+	  "'moe_intermediate_size': 2048, 'attention_value_scale': 0.707,"
+	  "'tie_word_embeddings': false, 'vocab_size': 152576}",
+	  308778780864., 15.4e9 },
 };
 
 static void checkpoints_have_the_parameters_that_are_counted(void **state)

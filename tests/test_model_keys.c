@@ -18,6 +18,8 @@
 static const struct {
 	const char *key, *model, *value;
 } keys[] = {
+	{ "add_full_attention_sink_bias", "mimo-v2-flash", "true" },
+	{ "add_swa_attention_sink_bias", "mimo-v2-flash", "false" },
 	{ "alibi", "falcon-7b", "true" },
 	{ "attention_bias", "llama3-8b", "true" },
 	{ "attention_chunk_size", "llama4-scout", "1024" },
@@ -39,6 +41,7 @@ static const struct {
 	{ "head_dim", "llama3-8b", "64" },
 	{ "hidden_act", "opt-6.7b", "relu2" },
 	{ "hidden_size", "llama3-8b", "2048" },
+	{ "hybrid_layer_pattern", "mimo-v2-flash", "[1]" },
 	{ "hybrid_override_pattern", "nemotron-3-nano-30b-a3b",
 	  "MEMEM*EMEMEM*EMEMEM*EMEMEM*EMEMEM*EMEMEMEM*EMEMEMEM*" },
 	{ "intermediate_size", "llama3-8b", "2048" },
@@ -86,6 +89,10 @@ static const struct {
 	{ "shared_expert_intermediate_size", "qwen3-next-80b-a3b", "256" },
 	{ "sliding_window", "llama3-8b", "1024" },
 	{ "sliding_window_pattern", "gemma3-27b", "2" },
+	{ "swa_head_dim", "mimo-v2-flash", "128" },
+	{ "swa_num_attention_heads", "mimo-v2-flash", "32" },
+	{ "swa_num_key_value_heads", "mimo-v2-flash", "4" },
+	{ "swa_v_head_dim", "mimo-v2-flash", "64" },
 	{ "tie_word_embeddings", "llama3-8b", "true" },
 	{ "topk_group", "deepseek-v3", "2" },
 	{ "hidden_size_per_layer_input", "gemma4-e2b", "128" },

@@ -178,7 +178,7 @@ void unfused_attention(struct builder *b, const struct layer_sizes *s, bool back
 	if (p->bytes[0] > 0)
 		plain_softmax(b, p, backward, scores);
 	else if (b->rules->plain_sinks && b->model->sinks)
-		softmax_with_sinks(b, backward, scores);
+		softmax_with_sinks(b, s, backward, scores);
 	else
 		softmax(b, s, backward, scores);
 	if (p->context == FT_FP32)

@@ -143,9 +143,17 @@ static void put_head_norms(struct builder *b, const struct layer_sizes *s,
 			   6 * (double)(s->tokens * (s->k + s->v)), 2);
 }
 
+/* Values times a number, or their gradients. */
+static void put_value_scale(struct builder *b, const struct layer_sizes *s)
+{
+	if (b->model->value_scale)
+		put_memory(b, "value_scale", "copy", 4 * (double)(s->tokens * s->v), 1);
+}
+
 void attention_inputs(struct builder *b, const struct layer_sizes *s)
 {
 	put_query_copy(b, s);
+	put_value_scale(b, s);
 	put_head_norms(b, s, false);
 	put_rotary(b, s, false);
 	put_rotary_joined(b, s, false);
@@ -278,6 +286,7 @@ static void middle_back(struct builder *b, const struct layer_sizes *s)
 	put_rotary_joined(b, s, true);
 	put_rotary(b, s, true);
 	put_head_norms(b, s, true);
+	put_value_scale(b, s);
 	put_qkv_joined(b, s);
 }
 

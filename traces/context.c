@@ -70,7 +70,7 @@ static void attend(struct builder *b, const struct layer_sizes *s, enum ft_pass 
 	w.attention.causal = x.causal;
 	if (is_masked(b, s->l))
 		w.attention.impl = b->rules->masked_attention;
-	else if (scales_for_sinks(b))
+	else if (scales_for_sinks(b, s->l))
 		w.attention.impl = b->rules->sink_attention;
 	else
 		w.attention.impl = b->rules->attention[0] ? b->rules->attention : NULL;

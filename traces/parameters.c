@@ -28,7 +28,7 @@ static int64_t attention_tensors(const struct builder *b, const struct ft_layer 
 		return 3;
 	if (l->kv_lora_rank)
 		n = (l->q_lora_rank ? 3 : 1) + 4;
-	return n + (m->qkv_bias ? inputs : 0) + m->out_bias + m->sinks +
+	return n + (m->qkv_bias ? inputs : 0) + m->out_bias + l->sinks +
 	       (m->qk_norm == FT_QK_HEAD || m->qk_norm == FT_QK_WHOLE ?
 			1 + !l->shares_kv :
 			0);

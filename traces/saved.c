@@ -187,7 +187,7 @@ static double sinks_kept(const struct builder *b, const struct layer_sizes *s,
 {
 	bool again = set & (FT_MODULE_CORE_ATTENTION | FT_MODULE_OPS);
 
-	return scales_for_sinks(b) && !again ? 2 * (double)s->out : 0;
+	return scales_for_sinks(b, s->l) && !again ? 2 * (double)s->out : 0;
 }
 
 /* What blocks other than llama's and GPT-2's keep more, or less, a token: no sum between

@@ -57,8 +57,9 @@ enum ft_plain { /* attention in the model's class, if no kernel of PyTorch's ser
 /* One transformer block: attention or what stands in its place, and an MLP, routed or dense or none. */
 struct ft_layer {
 	int64_t heads, kv_heads;
-	int64_t qk_head_dim, v_head_dim; /* equal but for latent attention */
+	int64_t qk_head_dim, v_head_dim; /* mostly equal, not in latent attention */
 	bool values_are_keys; /* as the product makes them: there is none for values */
+	bool sinks;	      /* a number for each head in the softmax */
 	bool shares_kv; /* keys and values are an earlier layer's: it has no products for them */
 	int64_t q_lora_rank, kv_lora_rank, qk_rope_head_dim; /* 0: plain */
 	int64_t window;	      /* tokens seen back; 0: all */
@@ -120,7 +121,8 @@ struct ft_model {
 	int64_t layer_input; /* width of what each layer reads of a token by itself (per-layer
 			       * embeddings), from a table as wide for all layers; 0: none */
 	int64_t layer_input_rows;  /* of that table */
-	bool sinks;		   /* a number for each head in the softmax */
+	bool sinks;		   /* some layer has them */
+	bool value_scale;	   /* values times a number */
 	bool clamped;		   /* both inputs of the experts' gate, before it */
 	bool tanh_gate;		   /* the MLP's gate is a GELU's approximation */
 	bool all_experts;	   /* in the class each expert computes all tokens */
