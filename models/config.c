@@ -228,6 +228,7 @@ static void read_block(struct reader *r, const struct family *family,
 	model->shared_gate = family->shared_gate;
 	model->value_norm = family->value_norm;
 	model->value_scale = family->local_heads;
+	model->multipliers = family->states_beside;
 	model->layer_scale = family->layer_scale;
 	model->dense_beside = family->dense_beside;
 	model->layer_input = family->global_heads ?

@@ -23,6 +23,11 @@ bool ft_layer_has_mlp(const struct ft_layer *layer)
 	return layer->intermediate || layer->experts;
 }
 
+bool ft_layer_attends(const struct ft_layer *layer)
+{
+	return !layer->linear_heads || layer->states_beside;
+}
+
 int64_t ft_layer_expert_hidden(const struct ft_model *model,
 			       const struct ft_layer *layer)
 {
@@ -89,11 +94,14 @@ static double attention_biases(const struct ft_model *model, int64_t i)
 	double kv = (double)(l->kv_heads * (l->qk_head_dim + l->v_head_dim));
 	double sinks = l->sinks ? (double)l->heads : 0;
 
-	if (l->linear_heads)
-		return linear_others(l);
+	double others = l->linear_heads ? linear_others(l) : 0;
+
+	if (!ft_layer_attends(l))
+		return others;
 	if (l->kv_lora_rank)
 		return sinks;
-	return sinks + (model->qkv_bias ? (model->gated_output ? 2 : 1) * q + kv : 0) +
+	return others + sinks +
+	       (model->qkv_bias ? (model->gated_output ? 2 : 1) * q + kv : 0) +
 	       (model->out_bias ? (double)model->hidden_size : 0);
 }
 
@@ -166,11 +174,13 @@ double ft_layer_norm_parameters(const struct ft_model *model, int64_t i)
 {
 	const struct ft_layer *l = at(model, i);
 	/* a state space's norm is as wide as all its heads; a convolution has none */
-	int64_t heads = l->state_chunk ? l->linear_heads : !l->short_conv;
+	int64_t heads = l->bare_states ? 0 :
+			l->state_chunk ? l->linear_heads :
+					 !l->short_conv;
 
 	return ft_layer_norms(model, l) * norm(model, model->hidden_size) +
-	       (l->linear_heads ? (double)(heads * l->linear_value_dim) :
-				  qk_norm(model, l)) +
+	       (double)(heads * l->linear_value_dim) +
+	       (ft_layer_attends(l) ? qk_norm(model, l) : 0) +
 	       norm(model, l->q_lora_rank + l->kv_lora_rank);
 }
 
@@ -194,7 +204,7 @@ double ft_layer_rank_parameters(const struct ft_model *model, int64_t i, int64_t
 		     dense_parameters(model, l, &m);
 	double whole = never_split(model, l, &m), copied = 0;
 
-	if (!l->linear_heads && !l->kv_lora_rank && l->kv_heads < tp)
+	if (ft_layer_attends(l) && !l->kv_lora_rank && l->kv_heads < tp)
 		copied = (double)((tp - l->kv_heads) * model->hidden_size *
 				  (l->qk_head_dim +
 				   (l->values_are_keys ? 0 : l->v_head_dim)));
@@ -311,9 +321,14 @@ static double attention_products(const struct ft_layer *l, int64_t sequence,
 	double pairs =
 		ft_layer_pairs(l, sequence, l->window, causal) / (double)sequence;
 
-	if (l->linear_heads)
-		return rule_products(l) + linear_channels(l) * (double)l->linear_taps;
-	return (double)(l->heads * (l->qk_head_dim + l->v_head_dim)) * pairs;
+	double linear =
+		l->linear_heads ?
+			rule_products(l) + linear_channels(l) * (double)l->linear_taps :
+			0;
+
+	if (!ft_layer_attends(l))
+		return linear;
+	return linear + (double)(l->heads * (l->qk_head_dim + l->v_head_dim)) * pairs;
 }
 
 /* Matrices of a layer that a token uses. */

@@ -54,6 +54,7 @@ static const struct family families[] = {
 	{ .type = "baichuan" },
 	{ "bamba", .states = true },
 	{ "mamba2", .positions = FT_NO_POSITIONS, .states_alone = true },
+	{ "falcon_h1", .states_beside = true, .scaled_logits = true },
 	{ "lfm2", .tied = true, .qk_norm = FT_QK_HEAD, .short_convs = true },
 	{ "minicpm", .tied = true },
 	{ "minicpm3", .tied = true, .latent = true },
@@ -201,7 +202,6 @@ static const struct {
 static const struct {
 	const char *part, *why;
 } refused[] = {
-	{ "falcon_h1", "its attention beside a state space is not simulated" },
 	{ "hymba", "its attention beside a state space is not simulated" },
 	{ "zamba", "its attention that layers share is not simulated" },
 	{ "amba", "state spaces of the first kind (Mamba-1) are not simulated" },

@@ -66,7 +66,8 @@ struct family {
 	bool scaled_rope; /* YaRN whose factor on q and k is not 1 */
 	bool chunks;	  /* local layers see pieces of the sequence, no window */
 	bool states; /* state spaces in place of attention, where nothing is said */
-	bool states_alone; /* state spaces, neither attention nor an MLP */
+	bool states_alone;  /* state spaces, neither attention nor an MLP */
+	bool states_beside; /* a state space beside attention in each layer */
 	bool short_convs; /* gated convolutions in place of attention, where that is said */
 	bool shared_alone; /* without experts, what they share is the MLP */
 	bool halves; /* each of its layers is attention, state space or MLP, by a pattern */

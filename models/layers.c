@@ -403,6 +403,20 @@ static void set_states(struct reader *r, size_t n, struct ft_layer *layer)
 		layer[i] = state;
 }
 
+/* Beside attention in each layer, and only with a norm where the config says so (Falcon-H1). */
+static void set_beside(struct reader *r, const struct ft_model *model,
+		       struct ft_layer *layer)
+{
+	struct ft_layer state = reach_state_space(r);
+	bool bare = !read_bool(r, "mamba_rms_norm", false);
+
+	for (int64_t i = 0; i < model->n_layers; i++) {
+		reach_linear(&layer[i], &state);
+		layer[i].states_beside = true;
+		layer[i].bare_states = bare;
+	}
+}
+
 struct ft_layer *layers_read(struct arena *mem, struct reader *r,
 			     const struct family *family, const struct ft_model *model)
 {
@@ -433,6 +447,8 @@ struct ft_layer *layers_read(struct arena *mem, struct reader *r,
 		set_globals(r, model, layer);
 	if (family->local_heads)
 		set_locals(r, model, layer);
+	if (family->states_beside)
+		set_beside(r, model, layer);
 	return layer;
 }
 

@@ -54,7 +54,7 @@ static void put_attention(struct list *to, const struct ft_model *m,
 {
 	int64_t h = m->hidden_size, q = l->heads * l->qk_head_dim;
 
-	if (l->linear_heads) {
+	if (!ft_layer_attends(l)) {
 		put_linear(to, l, h);
 		return;
 	}
@@ -68,6 +68,8 @@ static void put_attention(struct list *to, const struct ft_model *m,
 	put(to, FT_OF_ATTENTION, FT_SPLIT_OUTPUTS,
 	    l->shares_kv || l->values_are_keys ? 0 : l->kv_heads * l->v_head_dim, h, 1);
 	put(to, FT_OF_ATTENTION, FT_SPLIT_INPUTS, h, l->heads * l->v_head_dim, 1);
+	if (l->states_beside)
+		put_linear(to, l, h);
 }
 
 /* Up, the gate if there is one, which is as large, and down. */

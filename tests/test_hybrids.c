@@ -43,6 +43,17 @@ static const struct {
 	  "'num_experts_per_tok': 4, 'num_dense_layers': 2, 'norm_topk_prob': true,"
 	  "'use_expert_bias': true, 'routed_scaling_factor': 1.0}",
 	  8339930560., 1.5e9 },
+	/* tiiuae/Falcon-H1-0.5B: 521 million; derived by hand from its matrices */
+	{ "{'model_type': 'falcon_h1', 'hidden_size': 1024, 'num_hidden_layers': 36,"
+	  "'num_attention_heads': 8, 'num_key_value_heads': 2, 'head_dim': 64,"
+	  "'intermediate_size': 2048, 'mamba_d_ssm': 1536, 'mamba_n_heads': 24,"
+	  "'mamba_d_head': 64, 'mamba_d_state': 128, 'mamba_n_groups': 1,"
+	  "'mamba_d_conv': 4, 'mamba_chunk_size': 128, 'mamba_rms_norm': false,"
+	  "'mamba_conv_bias': true, 'projectors_bias': false,"
+	  "'attn_layer_indices': null, 'mlp_multipliers': [0.9, 0.6],"
+	  "'lm_head_multiplier': 0.04, 'tie_word_embeddings': false,"
+	  "'vocab_size': 32784}",
+	  521411104., 0 },
 	/* XiaomiMiMo/MiMo-V2-Flash: 309B, 15B active; derived by hand, with sinks and the router's corrections */
 	{ "{'model_type': 'mimo_v2_flash', 'hidden_size': 4096, 'head_dim': 192,"
 	  "'num_hidden_layers': 48, 'num_attention_heads': 64,"

@@ -147,7 +147,7 @@ static void mistakes_are_told_with_their_place(void **state)
 		  "99, num_heads: 8, head_dim: 16, n_groups: 3, state_size: 16, "
 		  "chunk_size: 64, conv_kernel: 4}",
 		  1, 88, "8 is not a multiple of the 3 groups" },
-		{ "model_type: falcon_h1\nhidden_size: 4", 1, 13,
+		{ "model_type: hymba\nhidden_size: 4", 1, 13,
 		  "its attention beside a state space is not simulated" },
 		{ "name: mimo-v2-flash\nnum_nextn_predict_layers: 3", 2, 27,
 		  "have a window and a dense MLP, as none of the model has" },

@@ -87,8 +87,8 @@ double score_kept(const struct builder *b)
 
 double score_gradients(const struct builder *b, const struct layer_sizes *s)
 {
-	bool counted = is_unfused(b) && b->rules->fusion != FT_FUSION_KERNELS &&
-		       !s->l->linear_heads;
+	bool counted =
+		is_unfused(b) && b->rules->fusion != FT_FUSION_KERNELS && !s->linear;
 
 	double each = sinks_compiled(b) ? 8 : plain_of(b)->gradients;
 
@@ -308,7 +308,8 @@ void qkv_products(struct builder *b, const struct layer_sizes *s, enum ft_layout
 {
 	const struct ft_layer *l = s->l;
 
-	if (l->linear_heads) {
+	states_products(b, s, layout);
+	if (s->linear) {
 		delta_products(b, s, layout);
 	} else if (l->kv_lora_rank) {
 		int64_t up = s->heads *

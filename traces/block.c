@@ -165,10 +165,11 @@ static void attention_middle(struct builder *b, const struct layer_sizes *s)
 {
 	const struct recipe *r = recipe_of(b);
 
-	if (s->l->linear_heads) {
+	if (s->linear) {
 		delta_core(b, s, false);
 		return;
 	}
+	states_run(b, s);
 	attention_inputs(b, s);
 	attention_core(b, s, false);
 	put_memory(b, "output_gate", "swiglu", 6 * (double)(s->tokens * s->gate), 1);
@@ -238,7 +239,7 @@ void bias_gradients(struct builder *b, const struct layer_sizes *s)
 {
 	const struct ft_model *m = b->model;
 	bool mlp = m->mlp_bias && !s->l->experts;
-	bool plain = !s->l->linear_heads && !s->l->kv_lora_rank;
+	bool plain = !s->linear && !s->l->kv_lora_rank;
 	/* those of sums over ranks are added to a rank's slice of the tokens */
 	int64_t split =
 		(m->qkv_bias && plain ? s->q + s->gate + s->kv : 0) + (mlp ? s->f : 0);
@@ -275,7 +276,7 @@ void mlp_back(struct builder *b, const struct layer_sizes *s)
 
 static void middle_back(struct builder *b, const struct layer_sizes *s)
 {
-	if (s->l->linear_heads) {
+	if (s->linear) {
 		delta_core(b, s, true);
 		return;
 	}
@@ -288,6 +289,7 @@ static void middle_back(struct builder *b, const struct layer_sizes *s)
 	put_head_norms(b, s, true);
 	put_value_scale(b, s);
 	put_qkv_joined(b, s);
+	states_back(b, s);
 }
 
 void attention_back(struct builder *b, const struct layer_sizes *s)

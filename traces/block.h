@@ -14,9 +14,12 @@ struct layer_sizes {
 	int64_t gate; /* of attention's output, as wide as q; 0: none */
 	bool beside;  /* attention and MLP read the same input, and are summed once */
 	bool shared;  /* f is the shared expert's */
+	bool linear;  /* heads are of what stands in attention's place or beside it */
 };
 
 struct layer_sizes sizes_of(const struct builder *b, int64_t layer);
+/* Of the state space beside a layer's attention. */
+struct layer_sizes state_sizes(const struct builder *b, const struct layer_sizes *s);
 int64_t own_k(const struct layer_sizes *s); /* keys that the layer makes itself */
 
 /* Bytes per token: c.h * hidden + c.f * MLP width + c.r * (q + k) features. */

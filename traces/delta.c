@@ -130,6 +130,12 @@ static void norm_behind(struct builder *b, const struct layer_sizes *s, bool bac
 	double bytes = backward ? 10 : 6;
 	int launches = backward ? 2 : 1;
 
+	if (s->l->bare_states) { /* its gate alone, if the scan has not had it */
+		if (!gates_in_scan(b, s->l))
+			put_memory(b, backward ? "state_gate_back" : "state_gate",
+				   "default", bytes * (double)(s->tokens * s->v), 1);
+		return;
+	}
 	if (gates_in_scan(b, s->l))
 		bytes = backward ? 6 : 4;
 	else if (apart)

@@ -119,7 +119,7 @@ static void every_op(struct builder *b, const struct layer_sizes *s)
 	put_norm(b, s, "norm", norm_recipe(b)->norm);
 	qkv_enter(b, s);
 	qkv_forward(b, s);
-	if (!s->l->linear_heads) {
+	if (!s->linear) {
 		attention_inputs(b, s);
 		attention_mask(b, s);
 		put_sinks(b, s, false);
@@ -179,12 +179,12 @@ static void selective_ops(struct builder *b, const struct layer_sizes *s)
 		latent_up(b, s);
 		attention_inputs(b, s);
 	}
-	if (set & FT_MODULE_CORE_ATTENTION && !s->l->linear_heads)
+	if (set & FT_MODULE_CORE_ATTENTION && !s->linear)
 		attention_core(b, s, false);
 	if (set & FT_MODULE_OUT_PROJECTION)
 		put_gemm(b, "attention_out", FT_FORWARD, s->tokens, s->h, s->out);
 	if (set & FT_MODULE_NORM) {
-		if (!s->l->state_chunk)
+		if (!s->linear || !s->l->state_chunk)
 			put_norm(b, s, "norm", r->norm);
 		if (ft_layer_has_mlp(s->l))
 			put_norm(b, s, "add_norm", r->add_norm);

@@ -20,6 +20,14 @@ void state_space(struct builder *b, const struct layer_sizes *s, bool backward);
 void state_turn(struct builder *b, const struct layer_sizes *s, int64_t in,
 		bool backward);
 
+/* states_beside.c: a state space beside attention; its product, what comes behind it, and backward. None of it in a layer
+ * that has none. Bytes a token that the copies of its input keep. */
+void states_products(struct builder *b, const struct layer_sizes *s,
+		     enum ft_layout layout);
+void states_run(struct builder *b, const struct layer_sizes *s);
+void states_back(struct builder *b, const struct layer_sizes *s);
+double multipliers_kept(const struct builder *b, const struct layer_sizes *s);
+
 /* short_conv.c: a gated convolution; bytes of a feature that it keeps beside its inputs. */
 void short_conv(struct builder *b, const struct layer_sizes *s, bool backward);
 double short_conv_kept(const struct builder *b);

@@ -25,7 +25,10 @@ static bool heads_can_be_dealt(const struct ft_model *model, const struct ft_pla
 	for (int64_t i = 0; i < model->n_layers; i++) {
 		const struct ft_layer *l = &model->layer[i];
 
-		if (l->linear_heads ?
+		if (l->states_beside &&
+		    !dealt(plan, stack, l->linear_heads, "heads of a state space", err))
+			return false;
+		if (!ft_layer_attends(l) ?
 			    !dealt(plan, stack, l->linear_heads,
 				   l->short_conv  ? "channels of a convolution" :
 				   l->state_chunk ? "heads of a state space" :

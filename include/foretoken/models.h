@@ -71,6 +71,8 @@ struct ft_layer {
 	int64_t state_chunk; /* tokens of a chunk of a state space (Mamba-2, arXiv 2405.21060: groups
 				* and state are key heads and their width); 0: a delta rule */
 	bool short_conv; /* a gated convolution, which has no rule: its channels are linear_heads, one wide */
+	bool states_beside; /* a state space beside attention, on the same input, their outputs added */
+	bool bare_states; /* no norm behind the state space */
 	int64_t intermediate; /* width of a dense MLP; 0 in a routed layer and where there is no MLP */
 	int64_t experts; /* routed experts; 0: dense */
 	int64_t experts_per_token;
@@ -120,15 +122,16 @@ struct ft_model {
 			     * one in front and one behind, and the router's has none to share */
 	int64_t layer_input; /* width of what each layer reads of a token by itself (per-layer
 			       * embeddings), from a table as wide for all layers; 0: none */
-	int64_t layer_input_rows;  /* of that table */
-	bool sinks;		   /* some layer has them */
-	bool value_scale;	   /* values times a number */
-	bool clamped;		   /* both inputs of the experts' gate, before it */
-	bool tanh_gate;		   /* the MLP's gate is a GELU's approximation */
-	bool all_experts;	   /* in the class each expert computes all tokens */
-	bool halves;		   /* a framework's layer is one of ours' halves */
-	bool scaled_rope;	   /* rotary positions that also scale what they turn */
-	bool scaled_logits;	   /* times a number */
+	int64_t layer_input_rows; /* of that table */
+	bool sinks;		  /* some layer has them */
+	bool value_scale;	  /* values times a number */
+	bool multipliers;	  /* products' inputs and outputs times numbers (muP) */
+	bool clamped;		  /* both inputs of the experts' gate, before it */
+	bool tanh_gate;		  /* the MLP's gate is a GELU's approximation */
+	bool all_experts;	  /* in the class each expert computes all tokens */
+	bool halves;		  /* a framework's layer is one of ours' halves */
+	bool scaled_rope;	  /* rotary positions that also scale what they turn */
+	bool scaled_logits;	  /* times a number */
 	bool score_cap, logit_cap; /* tanh on scores, on logits */
 	bool causal;		   /* a token does not see those behind it */
 	int64_t predicted; /* tokens predicted ahead beside the next one (MTP): each
@@ -156,8 +159,9 @@ const char *ft_model_key(size_t i);
 struct ft_plan;
 void ft_model_fit(struct ft_model *model, const struct ft_plan *plan);
 
-/* Has the block an MLP, dense or routed? */
+/* Has the block an MLP, dense or routed? And attention? */
 bool ft_layer_has_mlp(const struct ft_layer *layer);
+bool ft_layer_attends(const struct ft_layer *layer);
 
 /* Width of what routed experts read and write: hidden_size, or a space of their own. */
 int64_t ft_layer_expert_hidden(const struct ft_model *model,
