@@ -313,8 +313,10 @@ static bool says_something(const struct node *n)
 static void find_idle(struct arena *mem, const struct reader *r,
 		      struct config_idle *idle)
 {
-	static const char *const elsewhere[] = { "model_type",	"name",	      "title",
-						 "attn_config", "ffn_config", NULL };
+	static const char *const elsewhere[] = { "model_type", "name",
+						 "title",      "attn_config",
+						 "ffn_config", "linear_attn_config",
+						 NULL };
 	const struct node *map = r->map;
 
 	idle->key = ARENA_ARRAY(mem, map->n + 1, const char *);

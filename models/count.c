@@ -45,7 +45,7 @@ int ft_layer_norms(const struct ft_model *model, const struct ft_layer *layer)
 
 int64_t ft_layer_linear_rates(const struct ft_layer *layer)
 {
-	return layer->short_conv ? 0 : layer->state_chunk ? 1 : 2;
+	return layer->short_conv ? 0 : layer->state_chunk || layer->linear_rank ? 1 : 2;
 }
 
 /* Channels of the convolution over q, k and v; or that is all there is. */
@@ -74,16 +74,22 @@ static struct matrices matrices(const struct ft_model *model, int64_t i)
 	return sum;
 }
 
-/* Of a delta rule: the taps of its convolution, and two numbers a head; of a state space their biases, and three; of
- * a convolution alone its taps. */
+/* Numbers a head, beside its matrices: a delta rule's two, a state space's three, none of a convolution; of Kimi's rule
+ * one, and one for each channel. */
+static int64_t head_numbers(const struct ft_layer *l)
+{
+	if (l->linear_rank)
+		return 1 + l->linear_key_dim;
+	return l->short_conv ? 0 : l->state_chunk ? 3 : 2;
+}
+
+/* And the taps of the convolution, which has biases in a state space. */
 static double linear_others(const struct ft_layer *l)
 {
 	int64_t taps = l->linear_taps + (l->state_chunk > 0);
 
 	return linear_channels(l) * (double)taps +
-	       (double)(l->linear_heads * (l->short_conv  ? 0 :
-					   l->state_chunk ? 3 :
-							    2));
+	       (double)(l->linear_heads * head_numbers(l));
 }
 
 /* What else attention has: biases, sinks. */
@@ -191,8 +197,8 @@ static double never_split(const struct ft_model *model, const struct ft_layer *l
 	double latents =
 		(double)(l->q_lora_rank + l->kv_lora_rank + l->qk_rope_head_dim);
 
-	return m->of[FT_OF_ROUTER] + (model->router_bias ? (double)l->experts : 0) +
-	       router_scales(model, l) +
+	return m->of[FT_OF_ROUTER] + (double)(2 * l->linear_rank * model->hidden_size) +
+	       (model->router_bias ? (double)l->experts : 0) + router_scales(model, l) +
 	       (l->kv_lora_rank ? (double)model->hidden_size * latents : 0);
 }
 

@@ -68,6 +68,7 @@ struct family {
 	bool states; /* state spaces in place of attention, where nothing is said */
 	bool states_alone;  /* state spaces, neither attention nor an MLP */
 	bool states_beside; /* a state space beside attention in each layer */
+	bool channel_decay; /* delta rules are of Kimi's kind, in all layers but some */
 	bool short_convs; /* gated convolutions in place of attention, where that is said */
 	bool shared_alone; /* without experts, what they share is the MLP */
 	bool halves; /* each of its layers is attention, state space or MLP, by a pattern */

@@ -162,6 +162,12 @@ static void mistakes_are_told_with_their_place(void **state)
 		{ "name: llama3-8b\nswa_head_dim: 64", 2, 1,
 		  "swa_head_dim does nothing in a model of type llama; leave it out, or "
 		  "say a model_type that has it, such as mimo_v2_flash" },
+		{ "name: kimi-linear-48b-a3b\nattn_res_block_size: 12", 2, 22,
+		  "attention over outputs of layers before is not simulated" },
+		{ "name: kimi-linear-48b-a3b\nfull_attn_layers: [four]", 2, 20,
+		  "should be whole numbers from 0" },
+		{ "name: kimi-linear-48b-a3b\nlayer_types: [conv]", 2, 15,
+		  "linear_attention, attention, mamba, kda_attention" },
 		{ "name: lfm2-1.2b\nconv_bias: true", 2, 12,
 		  "convolutions with biases are not simulated" },
 		{ "name: lfm2-1.2b\nblock_ffn_dim_multiplier: 0", 2, 27,

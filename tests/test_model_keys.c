@@ -37,6 +37,7 @@ static const struct {
 	{ "final_logit_softcapping", "gemma2-9b", "0" },
 	{ "first_k_dense_replace", "deepseek-v3", "5" },
 	{ "full_attention_interval", "qwen3-next-80b-a3b", "2" },
+	{ "full_attn_layers", "kimi-linear-48b-a3b", "[4]" },
 	{ "global_head_dim", "gemma4-31b", "256" },
 	{ "head_dim", "llama3-8b", "64" },
 	{ "hidden_act", "opt-6.7b", "relu2" },
@@ -109,10 +110,12 @@ static const struct {
 	{ "vocab_size_multiple", "llama3-8b", "1000" },
 	/* names, or read under other names, or refused when they would matter; and a list of 52 words and a key that
 	 * needs another beside it, for which see tests/test_state_space.c */
+	{ "attn_res_block_size", NULL, NULL },
 	{ "conv_bias", NULL, NULL },
 	{ "enable_moe_block", NULL, NULL },
 	{ "ffn_config", NULL, NULL },
 	{ "layers_block_type", NULL, NULL },
+	{ "linear_attn_config", NULL, NULL },
 	{ "mtp_hybrid_override_pattern", NULL, NULL },
 	{ "model_type", NULL, NULL },
 	{ "name", NULL, NULL },

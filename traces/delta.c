@@ -88,13 +88,14 @@ static double repeats(const struct ft_layer *l)
 	return (double)l->linear_heads / (double)l->linear_key_heads;
 }
 
-/* q and k before they are brought to length one and as repeated, v, and a square of a chunk's tokens a head. */
+/* q and k before they are brought to length one and as repeated, v, and a square of a chunk's tokens a head, or two. */
 double delta_kept(const struct layer_sizes *s)
 {
 	double keys = (double)(s->q + s->k);
 	double heads = (double)s->v / (double)s->l->linear_value_dim;
 
-	return 2 * ((1 + repeats(s->l)) * keys + (double)s->v + CHUNK * heads);
+	return 2 * ((1 + repeats(s->l)) * keys + (double)s->v +
+		    (s->l->linear_rank ? 2 : 1) * CHUNK * heads);
 }
 
 /* Around the convolution, and in front of the rule. */
@@ -155,6 +156,7 @@ static void delta_inside(struct builder *b, const struct layer_sizes *s, bool ba
 	put_memory(b, n->conv[backward], "default", (backward ? 8 : 4) * channels,
 		   backward ? 2 : 1);
 	delta_inputs(b, s, backward);
+	decays(b, s, backward);
 	rule(b, s, backward);
 	if (!backward)
 		norm_behind(b, s, false);
@@ -162,7 +164,8 @@ static void delta_inside(struct builder *b, const struct layer_sizes *s, bool ba
 
 void delta_core(struct builder *b, const struct layer_sizes *s, bool backward)
 {
-	int64_t in = s->q + s->k + s->v + s->gate + few_features(b, s);
+	int64_t in = s->q + s->k + s->v + s->gate + few_features(b, s) +
+		     (s->l->linear_rank ? s->k : 0);
 
 	deal(b, s, backward ? s->out : in);
 	state_turn(b, s, in, backward);
@@ -181,6 +184,10 @@ void delta_products(struct builder *b, const struct layer_sizes *s,
 	int64_t wide = s->q + s->k + s->v + s->gate;
 	int64_t few = few_features(b, s);
 
+	if (s->l->linear_rank) {
+		decay_products(b, s, layout);
+		return;
+	}
 	if (b->rules->fused_qkv || s->l->state_chunk || s->l->short_conv) {
 		put_gemm(b,
 			 s->l->short_conv  ? "conv_in" :

@@ -13,6 +13,12 @@ void delta_products(struct builder *b, const struct layer_sizes *s,
 /* Bytes a token that a gated delta rule keeps of its inputs. */
 double delta_kept(const struct layer_sizes *s);
 
+/* channel_decay.c: of Kimi's delta rule the products in front, what decays of channels take, and keep a token. */
+void decay_products(struct builder *b, const struct layer_sizes *s,
+		    enum ft_layout layout);
+void decays(struct builder *b, const struct layer_sizes *s, bool backward);
+double decays_kept(const struct builder *b, const struct layer_sizes *s);
+
 /* state_space.c: between its convolution and its norm; is its output gated before that? */
 bool gates_in_scan(const struct builder *b, const struct ft_layer *l);
 void state_space(struct builder *b, const struct layer_sizes *s, bool backward);

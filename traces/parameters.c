@@ -28,6 +28,8 @@ static int64_t attention_tensors(const struct builder *b, const struct ft_layer 
 
 	if (l->short_conv) /* in, taps, out */
 		return 3;
+	if (l->linear_rank) /* q, k, v, taps, two of the gate and two of the decay, three of rates, a norm, out */
+		return 13;
 	if (l->kv_lora_rank)
 		n = (l->q_lora_rank ? 3 : 1) + 4;
 	return n + (m->qkv_bias ? inputs : 0) + m->out_bias + l->sinks +

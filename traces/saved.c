@@ -252,7 +252,8 @@ static double heads_kept(const struct builder *b, const struct layer_sizes *s)
 	if (s->l->state_chunk) /* of its scan, the same gated, and of the norm behind it */
 		return (gates_in_scan(b, s->l) && !s->l->bare_states ? 6 : 4) *
 		       (double)s->out;
-	return (2 + output_kept(b)) * (double)s->out + delta_kept(s) + more;
+	return (2 + output_kept(b)) * (double)s->out + delta_kept(s) +
+	       decays_kept(b, s) + more;
 }
 
 /* A state space beside attention: what its own layer would keep, but for its input and the sum behind it. */

@@ -68,6 +68,8 @@ struct ft_layer {
 				* state space in place of attention; 0: attention */
 	int64_t linear_key_heads, linear_key_dim, linear_value_dim;
 	int64_t linear_taps; /* of the convolution before it */
+	int64_t linear_rank; /* width from which a delta rule's gate is made, and a decay of each channel (Kimi Delta
+				* Attention, arXiv 2510.26692); 0: one decay a head, a gate from hidden_size */
 	int64_t state_chunk; /* tokens of a chunk of a state space (Mamba-2, arXiv 2405.21060: groups
 				* and state are key heads and their width); 0: a delta rule */
 	bool short_conv; /* a gated convolution, which has no rule: its channels are linear_heads, one wide */
