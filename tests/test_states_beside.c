@@ -198,6 +198,26 @@ static void both_run_again(void **state)
 	drop(&p);
 }
 
+/* Over a context group the heads of a state space are dealt, and so are its groups. */
+static void groups_are_dealt_over_a_context_group(void **state)
+{
+	double features = in + INNER;
+	struct parts p;
+	struct ft_error err;
+	struct ft_graph *g;
+
+	(void)state;
+	build(&p, BESIDE("1", ""), PLAN("parallel: {cp: 2}"), "megatron-core", 8);
+	near_frac(sum_of(p.graph, "cp_all_to_all").bytes,
+		  2 * MICRO * 2 * 2. * TOKENS / 2 * features, 1e-12);
+	p.plan->cp = 8; /* of four groups */
+	g = ft_graph_build(p.model, p.plan, p.stack, &err);
+	assert_null(g);
+	assert_non_null(strstr(err.text, "cp 8 does not divide the 4 groups of a state "
+					 "space of a rank"));
+	drop(&p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -206,6 +226,7 @@ int main(void)
 		cmocka_unit_test(its_class_multiplies),
 		cmocka_unit_test(a_layer_keeps_what_both_keep),
 		cmocka_unit_test(both_run_again),
+		cmocka_unit_test(groups_are_dealt_over_a_context_group),
 	};
 
 	return cmocka_run_group_tests_name("traces/states-beside", tests, NULL, NULL);
