@@ -99,7 +99,6 @@ static double attention_biases(const struct ft_model *model, int64_t i)
 	double q = (double)(l->heads * l->qk_head_dim);
 	double kv = (double)(l->kv_heads * (l->qk_head_dim + l->v_head_dim));
 	double sinks = l->sinks ? (double)l->heads : 0;
-
 	double others = l->linear_heads ? linear_others(l) : 0;
 
 	if (!ft_layer_attends(l))
@@ -326,7 +325,6 @@ static double attention_products(const struct ft_layer *l, int64_t sequence,
 {
 	double pairs =
 		ft_layer_pairs(l, sequence, l->window, causal) / (double)sequence;
-
 	double linear =
 		l->linear_heads ?
 			rule_products(l) + linear_channels(l) * (double)l->linear_taps :

@@ -172,7 +172,8 @@ int64_t ft_layer_expert_hidden(const struct ft_model *model,
 /* Norms as wide as hidden_size of a model's layer: half as many where there is no MLP. */
 int ft_layer_norms(const struct ft_model *model, const struct ft_layer *layer);
 
-/* Numbers that each head of a delta rule (2) or of a state space (1) takes of a token beside its values. */
+/* Numbers that each head of a delta rule (2; of Kimi's, beside its decays, 1) or of a state space (1) takes of a token beside
+ * its values. */
 int64_t ft_layer_linear_rates(const struct ft_layer *layer);
 
 /* Rows of embedding and head once padded for this tensor split. */
