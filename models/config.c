@@ -387,6 +387,14 @@ static bool only_common(const struct node *map, struct ft_error *err)
 	return reader_close(&r);
 }
 
+static void read_layers(struct arena *mem, struct reader *r,
+			const struct family *family, struct ft_model *model)
+{
+	model->layer = layers_read(mem, r, family, model);
+	for (int64_t i = 0; i < model->n_layers; i++)
+		model->sinks = model->sinks || model->layer[i].sinks;
+}
+
 bool config_read(struct arena *mem, const struct family *family, const struct node *map,
 		 struct ft_model *model, struct config_idle *idle, struct ft_error *err)
 {
@@ -414,9 +422,7 @@ bool config_read(struct arena *mem, const struct family *family, const struct no
 	read_block(&r, family, model);
 	check_embedding(&r, model);
 	if (!r.failed)
-		model->layer = layers_read(mem, &r, family, model);
-	for (int64_t i = 0; !r.failed && i < model->n_layers; i++)
-		model->sinks = model->sinks || model->layer[i].sinks;
+		read_layers(mem, &r, family, model);
 	if (!r.failed)
 		model->predicted_like = layers_predicted(&r, family, model);
 	model->plain = family->plain;
