@@ -298,8 +298,7 @@ static void compute_and_collective_slow_each_other(void **state)
 	double end_a;
 
 	(void)state;
-	gemm.slows =
-		1.25f; /* gemm 1.5 ms; the collective did 1.2 ms of work by then, then 8.8 more */
+	gemm.slows = 1.25f; /* 1.5 ms; the collective did 1.2 of work by then */
 	near_frac(pair_s((struct pair){ gemm, FT_STREAM_COMPUTE, gather,
 					FT_STREAM_GATHER, 0, 1 },
 			 &end_a),
