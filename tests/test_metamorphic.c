@@ -51,8 +51,7 @@ static const struct {
 	double worst;
 } relation[RELATIONS] = {
 	[PORT_TWICE] = { "links inside a domain twice as fast", 0, 0 },
-	/* what ends sooner lets another begin beside what ran alone: products, or gpt-oss' many kernels bound by
-	 * memory, which take up to 1.3 times as long beside a collective, and it up to 1.4 times */
+	/* what ends sooner lets another begin beside what ran alone: both then take up to 1.4 times as long */
 	[NIC_TWICE] = { "NICs and ports twice as fast", 5, 1.04 },
 	[LATENCY_HALF] = { "fabric latencies halved", 1, 1.02 },
 	[UPLINKS_WHOLE] = { "no uplink failed, against a fifth", 0, 0 },
