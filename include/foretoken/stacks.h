@@ -354,6 +354,11 @@ const struct ft_number *ft_stack_gemm(const struct ft_stack *stack,
 const char *ft_stack_unfused(const struct ft_stack *stack, bool sinks, bool plain,
 			     bool capped);
 
+/* The same of attention that no context group shares: what is unfused, and what operations scale behind its
+ * kernel, for sinks. */
+const char *ft_stack_no_context(const struct ft_stack *stack, bool sinks, bool plain,
+				bool capped);
+
 /* The stack's library for a generation of GPUs, loaded; the caller frees it. */
 struct ft_ccl *ft_stack_ccl(const struct ft_stack *stack, const char *generation,
 			    struct ft_error *err) __attribute__((warn_unused_result));
