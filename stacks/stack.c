@@ -380,9 +380,8 @@ static bool read_stack(const struct node *node, struct whole *w, const char *nam
 	read_ccls(&r, s);
 	if (!s->from)
 		reader_fail(&r, NULL, "a stack needs a provenance");
-	return reader_close(&r) && runs_read(runs, &s->runs, err) &&
-	       read_layout(layout, &s->layout, err) &&
-	       read_rates(rates, s, &w->mem, err);
+	return reader_close(&r) && read_layout(layout, &s->layout, err) &&
+	       runs_read(runs, s, err) && read_rates(rates, s, &w->mem, err);
 }
 
 /* Does any of its libraries know GPUs of this generation? If none does, the word is wrong. */

@@ -296,7 +296,7 @@ enum { FT_STACK_CCLS = 4, FT_STACK_GENERATIONS = 8 };
 struct ft_stack_has {
 	unsigned parallel, sharding;
 	bool predicted_tokens; /* does it train those ahead of the next (MTP)? */
-	/* is a layer of one sequence that recomputes in full still compiled? */
+	/* is a layer of one sequence that is checkpointed still compiled? */
 	bool compiled_recompute;
 	bool fp8_attention; /* is there a kernel of attention in fp8, both ways? */
 };
