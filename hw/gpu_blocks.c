@@ -57,7 +57,8 @@ static void read_formats(struct reader *r, struct arena *mem,
 }
 
 /* What products reach of the peak, of each format that has one. */
-static void read_efficiency(struct reader *outer, struct arena *mem, struct ft_gpu *gpu)
+static void read_efficiency(struct reader *outer, struct reader *profile,
+			    struct arena *mem, struct ft_gpu *gpu)
 {
 	struct reader r = gpu_open_block(outer, mem, read_need(outer, "efficiency"));
 
@@ -65,8 +66,15 @@ static void read_efficiency(struct reader *outer, struct arena *mem, struct ft_g
 		const char *dtype = ft_dtype_name((enum ft_dtype)d);
 		struct ft_number *out = &gpu->gemm_efficiency[d];
 
-		if (read_has(&r, dtype) || gpu->peak_flop_per_s[d].value > 0)
+		if (read_has(&r, dtype))
 			*out = read_number(&r, mem, dtype, DIM_FRAC);
+		else if (gpu->peak_flop_per_s[d].value > 0)
+			reader_fail_node(
+				&r, dtype,
+				node_path(profile->map,
+					  arena_printf(mem, "peak.%s", dtype)),
+				"has a peak, and no gemm.efficiency beside it: what share of it "
+				"products reach");
 		reader_bound(&r, dtype, out, 0.001, 10);
 	}
 	gpu_close_block(&r, outer);
@@ -192,7 +200,7 @@ void gpu_read_gemm(struct reader *outer, struct arena *mem, struct ft_gpu *gpu,
 	gpu->gemm_spread = read_number(&r, mem, "spread", DIM_FRAC);
 	read_gemm_model(&r, mem, &gpu->gemm_model);
 	read_distance(&r, mem, &gpu->gemm_model);
-	read_efficiency(&r, mem, gpu);
+	read_efficiency(&r, outer, mem, gpu);
 	read_sustained(&r, mem, gpu);
 	read_tuned(&r, mem, &gpu->gemm_tuned);
 	gpu->any_layout = read_bool(&r, "any_layout", false);

@@ -310,8 +310,8 @@ static void mistakes_are_found_where_they_stand(void **state)
 	expect("mi210.yaml", "    strided_turn: {as: strided,",
 	       "    strided_turn: {as: strided, start: 1 us,", 0,
 	       "unknown key 'start'");
-	expect("mi210.yaml", "  efficiency: {bf16: 0.66, fp16: 0.66, fp32: 0.7}",
-	       "  efficiency: {bf16: 0.66, fp32: 0.7}", 0, "lacks the key 'fp16'");
+	expect("mi210.yaml", "\npeak: {", "\npeak: {fp8: 181 TFLOP/s, ", 1,
+	       "fp8: has a peak, and no gemm.efficiency");
 	expect("mi210.yaml", "    copy: {", "    copy: {sharpness: 0.5, ", 0,
 	       "is not between 1 and 1000");
 	expect("mi210.yaml", "    copy: {",
