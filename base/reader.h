@@ -20,7 +20,7 @@
 #include "base/node.h"
 #include "base/quantity.h"
 
-enum { READER_KEYS = 96 };
+enum { READER_KEYS = 128 };
 
 struct reader {
 	const struct node *map; /* NULL: an absent map, all fallbacks */

@@ -65,6 +65,9 @@ static void read_interference(struct reader *outer, struct arena *mem,
 		read_number(&r, mem, "memory_beside_collective", DIM_NONE);
 	gpu->collective_beside_compute =
 		read_number(&r, mem, "collective_beside_compute", DIM_NONE);
+	gpu->collective_beside_memory =
+		read_number_or(&r, mem, "collective_beside_memory", DIM_NONE,
+			       gpu->collective_beside_compute.value);
 	gpu->copy_beside_gemm = read_number(&r, mem, "copy_beside_gemm", DIM_NONE);
 	if (gpu->compute_units > 1)
 		reader_bound(&r, "collective_units", &gpu->collective_units, 0,
@@ -74,6 +77,8 @@ static void read_interference(struct reader *outer, struct arena *mem,
 	reader_bound(&r, "memory_beside_collective", &gpu->memory_beside_collective, 1,
 		     1000);
 	reader_bound(&r, "collective_beside_compute", &gpu->collective_beside_compute,
+		     0.01, 1000);
+	reader_bound(&r, "collective_beside_memory", &gpu->collective_beside_memory,
 		     0.01, 1000);
 	reader_bound(&r, "copy_beside_gemm", &gpu->copy_beside_gemm, 0.01, 1000);
 	gpu_close_block(&r, outer);

@@ -195,7 +195,8 @@ static void read_biases(struct reader *r, const struct family *family,
 		read_bool(r, "attention_out_bias", attention && !family->qkv_only);
 	model->mlp_bias = read_bool(r, "mlp_bias", all);
 	model->head_bias = read_bool(r, "lm_head_bias", family->head_bias);
-	model->router_bias = family->router_bias;
+	model->router_bias =
+		family->router_bias && read_bool(r, "use_expert_bias", true);
 	model->norm_vectors = family->bare_norms	 ? 0 :
 			      family->norm_bias && !none ? 2 :
 							   1;
@@ -226,6 +227,8 @@ static void read_block(struct reader *r, const struct family *family,
 	model->gated_output = family->gated_output;
 	model->shared_gate = family->shared_gate;
 	model->value_norm = family->value_norm;
+	model->value_scale = family->local_heads;
+	model->multipliers = family->states_beside;
 	model->layer_scale = family->layer_scale;
 	model->dense_beside = family->dense_beside;
 	model->layer_input = family->global_heads ?
@@ -235,7 +238,6 @@ static void read_block(struct reader *r, const struct family *family,
 					  read_size(r, "vocab_size_per_layer_input", 1,
 						    model->vocab_size) :
 					  0;
-	model->sinks = family->sinks;
 	model->clamped = family->clamped;
 	model->halves = family->halves;
 	model->written_norm = family->written_norm;
@@ -311,8 +313,10 @@ static bool says_something(const struct node *n)
 static void find_idle(struct arena *mem, const struct reader *r,
 		      struct config_idle *idle)
 {
-	static const char *const elsewhere[] = { "model_type",	"name",	      "title",
-						 "attn_config", "ffn_config", NULL };
+	static const char *const elsewhere[] = { "model_type", "name",
+						 "title",      "attn_config",
+						 "ffn_config", "linear_attn_config",
+						 NULL };
 	const struct node *map = r->map;
 
 	idle->key = ARENA_ARRAY(mem, map->n + 1, const char *);
@@ -342,9 +346,14 @@ static const char *kind_for(const struct family *family, const char *key)
 	case ROUTED:
 		return family->experts ? NULL : "mixtral or qwen3_moe";
 	case LATENT:
-		return family->latent ? NULL : "deepseek_v3";
+		return family->latent || (family->local_heads &&
+					  !strcmp(key, "v_head_dim")) ?
+			       NULL :
+			       "deepseek_v3";
 	case GLOBAL:
 		return family->global_heads ? NULL : "gemma4_text";
+	case LOCAL:
+		return family->local_heads ? NULL : "mimo_v2_flash";
 	default:
 		return NULL;
 	}
@@ -378,6 +387,14 @@ static bool only_common(const struct node *map, struct ft_error *err)
 	return reader_close(&r);
 }
 
+static void read_layers(struct arena *mem, struct reader *r,
+			const struct family *family, struct ft_model *model)
+{
+	model->layer = layers_read(mem, r, family, model);
+	for (int64_t i = 0; i < model->n_layers; i++)
+		model->sinks = model->sinks || model->layer[i].sinks;
+}
+
 bool config_read(struct arena *mem, const struct family *family, const struct node *map,
 		 struct ft_model *model, struct config_idle *idle, struct ft_error *err)
 {
@@ -405,7 +422,7 @@ bool config_read(struct arena *mem, const struct family *family, const struct no
 	read_block(&r, family, model);
 	check_embedding(&r, model);
 	if (!r.failed)
-		model->layer = layers_read(mem, &r, family, model);
+		read_layers(mem, &r, family, model);
 	if (!r.failed)
 		model->predicted_like = layers_predicted(&r, family, model);
 	model->plain = family->plain;

@@ -23,6 +23,11 @@ bool ft_layer_has_mlp(const struct ft_layer *layer)
 	return layer->intermediate || layer->experts;
 }
 
+bool ft_layer_attends(const struct ft_layer *layer)
+{
+	return !layer->linear_heads || layer->states_beside;
+}
+
 int64_t ft_layer_expert_hidden(const struct ft_model *model,
 			       const struct ft_layer *layer)
 {
@@ -40,12 +45,14 @@ int ft_layer_norms(const struct ft_model *model, const struct ft_layer *layer)
 
 int64_t ft_layer_linear_rates(const struct ft_layer *layer)
 {
-	return layer->state_chunk ? 1 : 2;
+	return layer->short_conv ? 0 : layer->state_chunk || layer->linear_rank ? 1 : 2;
 }
 
-/* Channels of the convolution over q, k and v. */
+/* Channels of the convolution over q, k and v; or that is all there is. */
 static double linear_channels(const struct ft_layer *l)
 {
+	if (l->short_conv)
+		return (double)l->linear_heads;
 	return (double)(2 * l->linear_key_heads * l->linear_key_dim +
 			l->linear_heads * l->linear_value_dim);
 }
@@ -67,13 +74,22 @@ static struct matrices matrices(const struct ft_model *model, int64_t i)
 	return sum;
 }
 
-/* Of a delta rule: the taps of its convolution, and two numbers a head; of a state space their biases, and three. */
+/* Numbers a head, beside its matrices: a delta rule's two, a state space's three, none of a convolution; of Kimi's rule
+ * one, and one for each channel. */
+static int64_t head_numbers(const struct ft_layer *l)
+{
+	if (l->linear_rank)
+		return 1 + l->linear_key_dim;
+	return l->short_conv ? 0 : l->state_chunk ? 3 : 2;
+}
+
+/* And the taps of the convolution, which has biases in a state space. */
 static double linear_others(const struct ft_layer *l)
 {
 	int64_t taps = l->linear_taps + (l->state_chunk > 0);
 
 	return linear_channels(l) * (double)taps +
-	       (double)(l->linear_heads * (l->state_chunk ? 3 : 2));
+	       (double)(l->linear_heads * head_numbers(l));
 }
 
 /* What else attention has: biases, sinks. */
@@ -82,13 +98,15 @@ static double attention_biases(const struct ft_model *model, int64_t i)
 	const struct ft_layer *l = at(model, i);
 	double q = (double)(l->heads * l->qk_head_dim);
 	double kv = (double)(l->kv_heads * (l->qk_head_dim + l->v_head_dim));
-	double sinks = model->sinks ? (double)l->heads : 0;
+	double sinks = l->sinks ? (double)l->heads : 0;
+	double others = l->linear_heads ? linear_others(l) : 0;
 
-	if (l->linear_heads)
-		return linear_others(l);
+	if (!ft_layer_attends(l))
+		return others;
 	if (l->kv_lora_rank)
 		return sinks;
-	return sinks + (model->qkv_bias ? (model->gated_output ? 2 : 1) * q + kv : 0) +
+	return others + sinks +
+	       (model->qkv_bias ? (model->gated_output ? 2 : 1) * q + kv : 0) +
 	       (model->out_bias ? (double)model->hidden_size : 0);
 }
 
@@ -160,12 +178,14 @@ static double qk_norm(const struct ft_model *model, const struct ft_layer *l)
 double ft_layer_norm_parameters(const struct ft_model *model, int64_t i)
 {
 	const struct ft_layer *l = at(model, i);
-	/* a state space's norm is as wide as all its heads */
-	int64_t heads = l->state_chunk ? l->linear_heads : 1;
+	/* a state space's norm is as wide as all its heads; a convolution has none */
+	int64_t heads = l->bare_states ? 0 :
+			l->state_chunk ? l->linear_heads :
+					 !l->short_conv;
 
 	return ft_layer_norms(model, l) * norm(model, model->hidden_size) +
-	       (l->linear_heads ? (double)(heads * l->linear_value_dim) :
-				  qk_norm(model, l)) +
+	       (double)(heads * l->linear_value_dim) +
+	       (ft_layer_attends(l) ? qk_norm(model, l) : 0) +
 	       norm(model, l->q_lora_rank + l->kv_lora_rank);
 }
 
@@ -176,8 +196,8 @@ static double never_split(const struct ft_model *model, const struct ft_layer *l
 	double latents =
 		(double)(l->q_lora_rank + l->kv_lora_rank + l->qk_rope_head_dim);
 
-	return m->of[FT_OF_ROUTER] + (model->router_bias ? (double)l->experts : 0) +
-	       router_scales(model, l) +
+	return m->of[FT_OF_ROUTER] + (double)(2 * l->linear_rank * model->hidden_size) +
+	       (model->router_bias ? (double)l->experts : 0) + router_scales(model, l) +
 	       (l->kv_lora_rank ? (double)model->hidden_size * latents : 0);
 }
 
@@ -189,7 +209,7 @@ double ft_layer_rank_parameters(const struct ft_model *model, int64_t i, int64_t
 		     dense_parameters(model, l, &m);
 	double whole = never_split(model, l, &m), copied = 0;
 
-	if (!l->linear_heads && !l->kv_lora_rank && l->kv_heads < tp)
+	if (ft_layer_attends(l) && !l->kv_lora_rank && l->kv_heads < tp)
 		copied = (double)((tp - l->kv_heads) * model->hidden_size *
 				  (l->qk_head_dim +
 				   (l->values_are_keys ? 0 : l->v_head_dim)));
@@ -289,20 +309,30 @@ double ft_layer_pairs(const struct ft_layer *l, int64_t sequence, int64_t window
 	       (left > 0 ? ft_attention_pairs(left, left, w, causal) : 0);
 }
 
-/* Multiply-adds of attention itself, forward, a token: scores and values; of a state that is carried along, half
- * of 8 FLOP a number (delta rule) or of 7 (state space: Megatron Core's training.py, read 2026-11-27). */
+/* Of a state that is carried along: half of 8 FLOP a number (delta rule) or of 7 (state space: Megatron Core's
+ * training.py, read 2026-11-27). */
+static double rule_products(const struct ft_layer *l)
+{
+	double numbers =
+		(double)(l->linear_heads * l->linear_key_dim * l->linear_value_dim);
+
+	return l->short_conv ? 0 : (l->state_chunk ? 3.5 : 4) * numbers;
+}
+
+/* Multiply-adds of attention itself, forward, a token: scores and values; or of what stands in its place. */
 static double attention_products(const struct ft_layer *l, int64_t sequence,
 				 bool causal)
 {
 	double pairs =
 		ft_layer_pairs(l, sequence, l->window, causal) / (double)sequence;
+	double linear =
+		l->linear_heads ?
+			rule_products(l) + linear_channels(l) * (double)l->linear_taps :
+			0;
 
-	if (l->linear_heads)
-		return (l->state_chunk ? 3.5 : 4) *
-			       (double)(l->linear_heads * l->linear_key_dim *
-					l->linear_value_dim) +
-		       linear_channels(l) * (double)l->linear_taps;
-	return (double)(l->heads * (l->qk_head_dim + l->v_head_dim)) * pairs;
+	if (!ft_layer_attends(l))
+		return linear;
+	return linear + (double)(l->heads * (l->qk_head_dim + l->v_head_dim)) * pairs;
 }
 
 /* Matrices of a layer that a token uses. */

@@ -60,12 +60,16 @@ struct family {
 	bool shared_gate;  /* the shared expert's output times a gate */
 	bool value_norm, layer_scale, dense_beside; /* as of ft_model */
 	bool global_heads; /* layers without a window have heads of their own kind */
-	bool sinks;	   /* a number for each head in the softmax */
-	bool clamped;	   /* both inputs of the MLP's gate, before it */
-	bool scaled_rope;  /* YaRN whose factor on q and k is not 1 */
-	bool chunks;	   /* local layers see pieces of the sequence, no window */
+	bool local_heads; /* layers with a window have; values of a width of their own */
+	bool sinks;	  /* a number for each head in the softmax */
+	bool clamped;	  /* both inputs of the MLP's gate, before it */
+	bool scaled_rope; /* YaRN whose factor on q and k is not 1 */
+	bool chunks;	  /* local layers see pieces of the sequence, no window */
 	bool states; /* state spaces in place of attention, where nothing is said */
-	bool states_alone; /* state spaces, neither attention nor an MLP */
+	bool states_alone;  /* state spaces, neither attention nor an MLP */
+	bool states_beside; /* a state space beside attention in each layer */
+	bool channel_decay; /* delta rules are of Kimi's kind, in all layers but some */
+	bool short_convs; /* gated convolutions in place of attention, where that is said */
 	bool shared_alone; /* without experts, what they share is the MLP */
 	bool halves; /* each of its layers is attention, state space or MLP, by a pattern */
 	bool joins_norm; /* one norm only when parallel */
@@ -105,8 +109,8 @@ bool family_is_common(const char *key);
 const char *family_common(size_t i);
 
 /* Which models have it: all kinds, those with routed experts, those with latent attention,
- * those whose global layers have heads of their own. */
-enum family_key_of { ANY, ROUTED, LATENT, GLOBAL };
+ * those whose global layers have heads of their own, those whose local layers have. */
+enum family_key_of { ANY, ROUTED, LATENT, GLOBAL, LOCAL };
 enum family_key_of family_key_of(const char *common);
 
 /* The most that it may say; FAMILY_MOST: docs/limits.md has no bound of it. */

@@ -39,34 +39,61 @@ static int64_t kv_heads(struct reader *r, enum few_heads few, int64_t heads)
 	return read_size(r, "num_key_value_heads", 1, heads);
 }
 
-static void read_plain(struct reader *r, enum few_heads few,
+static void check_groups(struct reader *r, const char *key, const struct ft_layer *l)
+{
+	if (l->kv_heads > l->heads || l->heads % l->kv_heads)
+		reader_fail(r, key,
+			    "num_attention_heads %lld is not a multiple of %lld",
+			    (long long)l->heads, (long long)l->kv_heads);
+}
+
+static void read_plain(struct reader *r, const struct family *family,
 		       const struct ft_model *model, struct ft_layer *layer)
 {
 	int64_t even = model->hidden_size / layer->heads;
 
-	layer->kv_heads = kv_heads(r, few, layer->heads);
+	layer->kv_heads = kv_heads(r, family->few_heads, layer->heads);
 	layer->qk_head_dim = read_size(r, "head_dim", 1, even);
-	layer->v_head_dim = layer->qk_head_dim;
+	layer->v_head_dim =
+		family->local_heads ? read_needed(r, "v_head_dim") : layer->qk_head_dim;
 	if (!read_has(r, "head_dim") && model->hidden_size % layer->heads)
 		reader_fail(r, "num_attention_heads",
 			    "hidden_size %lld is not a multiple of %lld, so "
 			    "head_dim must be given",
 			    (long long)model->hidden_size, (long long)layer->heads);
-	else if (layer->kv_heads > layer->heads || layer->heads % layer->kv_heads)
-		reader_fail(r, "num_key_value_heads",
-			    "num_attention_heads %lld is not a multiple of "
-			    "%lld",
-			    (long long)layer->heads, (long long)layer->kv_heads);
+	else
+		check_groups(r, "num_key_value_heads", layer);
+}
+
+/* LFM2 takes two thirds of what its config says, times a factor, as so many whole blocks. Source:
+ * Transformers' modeling_lfm2.py (read 2026-11-28). */
+static int64_t adjusted(struct reader *r, int64_t width)
+{
+	double times;
+	int64_t block;
+
+	if (!read_bool(r, "block_auto_adjust_ff_dim", false))
+		return width;
+	block = read_size(r, "block_multiple_of", 1, 1);
+	times = read_quantity(r, "block_ffn_dim_multiplier", DIM_NONE, 1);
+	if (!(times > 0 && times <= 1024))
+		return reader_fail(r, "block_ffn_dim_multiplier",
+				   "%g is not above 0 and at most 1024", times);
+	width = (int64_t)(times * (double)(2 * width / 3));
+	return width > block ? (width + block - 1) / block * block : block;
 }
 
 static int64_t read_width(struct reader *r, const struct ft_model *model)
 {
 	int64_t ratio = read_int(r, "expansion_ratio", 1, 1024, 4);
 
+	if (read_has(r, "block_ff_dim"))
+		return adjusted(r, read_size(r, "block_ff_dim", 1, 1));
 	if (!read_has(r, "intermediate_size") && model->activation == FT_SWIGLU &&
 	    !read_has(r, "expansion_ratio"))
 		(void)read_need(r, "intermediate_size");
-	return read_size(r, "intermediate_size", 1, ratio * model->hidden_size);
+	return adjusted(
+		r, read_size(r, "intermediate_size", 1, ratio * model->hidden_size));
 }
 
 static void read_experts(struct reader *r, enum expert_kind kind,
@@ -108,17 +135,19 @@ static void make_routed(struct ft_layer *layer, const struct ft_layer *routed)
 	layer->expert_latent = routed->expert_latent;
 }
 
-/* Which layers are routed: those called sparse; or those listed as routed; else from
+/* Which layers are routed: those called sparse; or those listed as routed, or marked 1; else from
  * `first` on, one in `every`, one in `step` counted from 1, unless listed as dense. */
 struct routed_rule {
 	int64_t first, every, step;
-	const struct node *types, *dense, *routed;
+	const struct node *types, *dense, *routed, *marks;
 };
 
 static bool is_routed(const struct routed_rule *rule, int64_t i)
 {
 	if (rule->types && rule->types->n)
 		return !strcmp(list_word(rule->types, i), "sparse");
+	if (rule->marks)
+		return !strcmp(list_word(rule->marks, i), "1");
 	if (rule->routed)
 		return list_has(rule->routed, i);
 	return i >= rule->first && i % rule->every == 0 && (i + 1) % rule->step == 0 &&
@@ -128,9 +157,12 @@ static bool is_routed(const struct routed_rule *rule, int64_t i)
 static struct routed_rule routed_rule(struct reader *r)
 {
 	static const char *const mlps[] = { "dense", "sparse" };
+	const struct node *often = read_node(r, "moe_layer_freq");
+	bool marked = often && often->kind == NODE_LIST && often->n;
 	struct routed_rule rule = {
 		.first = read_size(r, "first_k_dense_replace", 0, 0),
-		.every = read_size(r, "moe_layer_freq", 1, 1),
+		.marks = marked ? read_number_list(r, "moe_layer_freq", 1) : NULL,
+		.every = marked ? 1 : read_size(r, "moe_layer_freq", 1, 1),
 		.types = read_word_list(r, "mlp_layer_types", mlps, 2),
 		.dense = read_number_list(r, "mlp_only_layers", FAMILY_MOST),
 		.routed = read_number_list(r, "moe_layers", FAMILY_MOST),
@@ -168,6 +200,7 @@ static void set_widths(struct reader *r, const struct family *family,
 	if (some)
 		rule = routed_rule(r);
 	check_list_covers(r, "mlp_layer_types", rule.types, model->n_layers);
+	check_list_covers(r, "moe_layer_freq", rule.marks, model->n_layers);
 	if (r->failed)
 		return;
 	for (int64_t i = 0; some && i < model->n_layers; i++)
@@ -334,6 +367,31 @@ static void set_globals(struct reader *r, const struct ft_model *model,
 	share_keys(r, model->n_layers, layer);
 }
 
+/* Layers with a window have heads of another number and width, and sinks (MiMo-V2). Where its class says nothing it has
+ * twice the key heads there: Transformers' modular_mimo_v2_flash.py (read 2026-11-28). */
+static void set_locals(struct reader *r, const struct ft_model *model,
+		       struct ft_layer *layer)
+{
+	struct ft_layer all = layer[0], local = all;
+	bool sinks = read_bool(r, "add_swa_attention_sink_bias", true);
+	bool others = read_bool(r, "add_full_attention_sink_bias", false);
+
+	local.heads = read_size(r, "swa_num_attention_heads", 1, all.heads);
+	local.kv_heads = read_size(r, "swa_num_key_value_heads", 1, 2 * all.kv_heads);
+	local.qk_head_dim = read_size(r, "swa_head_dim", 1, all.qk_head_dim);
+	local.v_head_dim = read_size(r, "swa_v_head_dim", 1, all.v_head_dim);
+	check_groups(r, "swa_num_key_value_heads", &local);
+	for (int64_t i = 0; i < model->n_layers; i++) {
+		layer[i].sinks = layer[i].window ? sinks : others;
+		if (!layer[i].window)
+			continue;
+		layer[i].heads = local.heads;
+		layer[i].kv_heads = local.kv_heads;
+		layer[i].qk_head_dim = local.qk_head_dim;
+		layer[i].v_head_dim = local.v_head_dim;
+	}
+}
+
 /* Layers of a state space alone, whose heads are the model's. */
 static void set_states(struct reader *r, size_t n, struct ft_layer *layer)
 {
@@ -343,6 +401,20 @@ static void set_states(struct reader *r, size_t n, struct ft_layer *layer)
 	state.qk_head_dim = state.v_head_dim = state.linear_value_dim;
 	for (size_t i = 0; i < n; i++)
 		layer[i] = state;
+}
+
+/* Beside attention in each layer, and only with a norm where the config says so (Falcon-H1). */
+static void set_beside(struct reader *r, const struct ft_model *model,
+		       struct ft_layer *layer)
+{
+	struct ft_layer state = reach_state_space(r);
+	bool bare = !read_bool(r, "mamba_rms_norm", false);
+
+	for (int64_t i = 0; i < model->n_layers; i++) {
+		reach_linear(&layer[i], &state);
+		layer[i].states_beside = true;
+		layer[i].bare_states = bare;
+	}
 }
 
 struct ft_layer *layers_read(struct arena *mem, struct reader *r,
@@ -361,7 +433,8 @@ struct ft_layer *layers_read(struct arena *mem, struct reader *r,
 	if (family->latent)
 		read_latent(r, &layer[0]);
 	else
-		read_plain(r, family->few_heads, model, &layer[0]);
+		read_plain(r, family, model, &layer[0]);
+	layer[0].sinks = family->sinks;
 	for (size_t i = 1; i < n; i++)
 		layer[i] = layer[0];
 	if (family->halves) {
@@ -372,6 +445,10 @@ struct ft_layer *layers_read(struct arena *mem, struct reader *r,
 	reach_set(r, family, model, layer);
 	if (family->global_heads)
 		set_globals(r, model, layer);
+	if (family->local_heads)
+		set_locals(r, model, layer);
+	if (family->states_beside)
+		set_beside(r, model, layer);
 	return layer;
 }
 
@@ -391,6 +468,11 @@ int64_t layers_predicted(struct reader *r, const struct family *family,
 				      read_text(r, "mtp_hybrid_override_pattern", "") :
 				      "";
 
+	if (family->local_heads && model->predicted)
+		reader_fail(
+			r, "num_nextn_predict_layers",
+			"its layers of predicted tokens have a window and a dense MLP, "
+			"as none of the model has, and are not simulated; say 0");
 	for (int64_t i = 0; *pattern && i < model->n_layers; i++)
 		if (pictured(&model->layer[i], pattern))
 			return i;

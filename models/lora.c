@@ -157,7 +157,8 @@ static unsigned read_targets(struct reader *r)
 /* What stands in attention's place and has no adapters here. */
 static const char *mixer_of(const struct ft_layer *l)
 {
-	return l->state_chunk  ? "a state space" :
+	return l->short_conv   ? "a convolution" :
+	       l->state_chunk  ? "a state space" :
 	       l->linear_heads ? "linear attention" :
 				 "latent attention";
 }

@@ -19,13 +19,18 @@ static void put(struct list *to, enum ft_matrix_of of, enum ft_matrix_split spli
 
 /* A gated delta rule (arXiv 2412.06464): q and k, v and its gate in one, two numbers for each
  * value head in another; and the output. Of a state space the first two are one matrix, whose
- * parts are told apart here all the same. */
+ * parts are told apart here all the same. A gated convolution's has what is convolved and two gates; Kimi's rule makes its
+ * gate and its decays through a low rank, which no rank of a tensor group divides. */
 static void put_linear(struct list *to, const struct ft_layer *l, int64_t h)
 {
 	int64_t k = l->linear_key_heads * l->linear_key_dim;
 	int64_t v = l->linear_heads * l->linear_value_dim;
 
-	put(to, FT_OF_ATTENTION, FT_SPLIT_OUTPUTS, 2 * k + 2 * v, h, 1);
+	put(to, FT_OF_ATTENTION, FT_SPLIT_OUTPUTS,
+	    2 * k + (l->short_conv || l->linear_rank ? 1 : 2) * v, h, 1);
+	put(to, FT_OF_ATTENTION, FT_SPLIT_NOT, 2 * l->linear_rank, h, 1);
+	put(to, FT_OF_ATTENTION, FT_SPLIT_OUTPUTS, k, l->linear_rank, 1);
+	put(to, FT_OF_ATTENTION, FT_SPLIT_OUTPUTS, v, l->linear_rank, 1);
 	put(to, FT_OF_ATTENTION, FT_SPLIT_OUTPUTS,
 	    ft_layer_linear_rates(l) * l->linear_heads, h, 1);
 	put(to, FT_OF_ATTENTION, FT_SPLIT_INPUTS, h, v, 1);
@@ -53,7 +58,7 @@ static void put_attention(struct list *to, const struct ft_model *m,
 {
 	int64_t h = m->hidden_size, q = l->heads * l->qk_head_dim;
 
-	if (l->linear_heads) {
+	if (!ft_layer_attends(l)) {
 		put_linear(to, l, h);
 		return;
 	}
@@ -67,6 +72,8 @@ static void put_attention(struct list *to, const struct ft_model *m,
 	put(to, FT_OF_ATTENTION, FT_SPLIT_OUTPUTS,
 	    l->shares_kv || l->values_are_keys ? 0 : l->kv_heads * l->v_head_dim, h, 1);
 	put(to, FT_OF_ATTENTION, FT_SPLIT_INPUTS, h, l->heads * l->v_head_dim, 1);
+	if (l->states_beside)
+		put_linear(to, l, h);
 }
 
 /* Up, the gate if there is one, which is as large, and down. */

@@ -385,7 +385,7 @@ static void stretch(struct ft_model *model, int64_t sequence)
 /* A window that is longer than a document sees all of it, as a chunk does; a shorter one stays as it is. */
 static void pack(struct ft_layer *l, int64_t document)
 {
-	if (l->linear_heads || (l->window && l->window < document) ||
+	if (!ft_layer_attends(l) || (l->window && l->window < document) ||
 	    (l->chunk && l->chunk <= document))
 		return;
 	l->window = 0;

@@ -168,6 +168,11 @@ static bool check_layer(struct draft *d, const struct ft_layer *l)
 {
 	long long tp = d->plan->tp, kv = l->kv_heads;
 
+	if (l->short_conv && l->linear_heads % tp)
+		return BLAME(d, at_tp,
+			     "tp %lld does not divide the %lld channels of a "
+			     "convolution",
+			     tp, (long long)l->linear_heads);
 	if (l->linear_heads % tp || l->linear_key_heads % tp)
 		return BLAME(d, at_tp,
 			     "tp %lld does not divide the %lld %s and %lld heads of %s",

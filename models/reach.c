@@ -8,19 +8,20 @@
 #include "models/family.h"
 #include "models/layer_lists.h"
 
+enum in_place { ATTENTION, DELTA_RULE, STATE_SPACE, SHORT_CONV, KINDS };
+
 /* Which layers are not as the first reader made them, and how. */
 struct layer_rule {
-	const struct node *types, *rotated; /* lists, or NULL */
-	int64_t from;			    /* layers before it are whole */
-	int64_t pattern;		    /* one in so many is whole; 0: none */
-	const char *letters;		    /* or L and G for each, repeated; or NULL */
+	const struct node *types, *rotated, *local; /* lists, or NULL */
+	int64_t from;				    /* layers before it are whole */
+	int64_t pattern;	      /* one in so many is whole; 0: none */
+	const char *letters;	      /* or L and G for each, repeated; or NULL */
 	int64_t linear;		      /* one in so many is no delta rule; 0: all */
 	bool odd;		      /* odd layers are local, not even ones */
-	bool states;		      /* state spaces, where nothing else is said */
-	const struct node *attention; /* but for these layers; or NULL */
+	enum in_place others;	      /* what stands in all layers */
+	const struct node *attention; /* but these, counted from `base`; or NULL */
+	int64_t base;
 };
-
-enum in_place { ATTENTION, DELTA_RULE, STATE_SPACE, KINDS };
 
 static bool is_local(const struct layer_rule *rule, int64_t i)
 {
@@ -32,6 +33,8 @@ static bool is_local(const struct layer_rule *rule, int64_t i)
 		       !strcmp(type, "chunked_attention");
 	if (rotated)
 		return !strcmp(rotated, "1");
+	if (rule->local)
+		return !strcmp(list_word(rule->local, i), "1");
 	if (rule->letters)
 		return rule->letters[(size_t)i % strlen(rule->letters)] == 'L';
 	return i >= rule->from &&
@@ -44,11 +47,34 @@ static enum in_place in_place(const struct layer_rule *rule, int64_t i)
 
 	if (type)
 		return !strcmp(type, "linear_attention") ? DELTA_RULE :
+		       !strcmp(type, "kda_attention")	 ? DELTA_RULE :
 		       !strcmp(type, "mamba")		 ? STATE_SPACE :
+		       !strcmp(type, "conv")		 ? SHORT_CONV :
 							   ATTENTION;
-	if (rule->states)
-		return list_has(rule->attention, i) ? ATTENTION : STATE_SPACE;
+	if (rule->others)
+		return list_has(rule->attention, i + rule->base) ? ATTENTION :
+								   rule->others;
 	return rule->linear && (i + 1) % rule->linear ? DELTA_RULE : ATTENTION;
+}
+
+/* Of Kimi's kind, whose heads of values are those of keys, as wide as the ranks of its gate and its decays. Source:
+ * Transformers' modular_kimi_linear.py (read 2026-11-28). */
+static struct ft_layer read_channel_decay(struct reader *r)
+{
+	int64_t heads = read_needed(r, "linear_num_key_heads");
+	int64_t width = read_needed(r, "linear_key_head_dim");
+
+	if (read_size(r, "attn_res_block_size", 0, 0))
+		reader_fail(r, "attn_res_block_size",
+			    "attention over outputs of layers before is not simulated");
+	return (struct ft_layer){
+		.linear_heads = heads,
+		.linear_key_heads = heads,
+		.linear_key_dim = width,
+		.linear_value_dim = width,
+		.linear_rank = width,
+		.linear_taps = read_needed(r, "linear_conv_kernel_dim"),
+	};
 }
 
 /* A gated delta rule in place of attention (Qwen3-Next). */
@@ -78,14 +104,33 @@ struct ft_layer reach_state_space(struct reader *r)
 	return l;
 }
 
+/* A gated convolution, as wide as hidden_size (LFM2). Source: Transformers' modeling_lfm2.py (read 2026-11-28). */
+static struct ft_layer read_short_conv(struct reader *r, const struct ft_model *model)
+{
+	if (read_bool(r, "conv_bias", false))
+		reader_fail(r, "conv_bias",
+			    "convolutions with biases are not simulated");
+	return (struct ft_layer){
+		.short_conv = true,
+		.linear_heads = model->hidden_size,
+		.linear_key_heads = model->hidden_size,
+		.linear_key_dim = 1,
+		.linear_value_dim = 1,
+		.linear_taps = read_needed(r, "linear_conv_kernel_dim"),
+	};
+}
+
 void reach_linear(struct ft_layer *layer, const struct ft_layer *linear)
 {
 	layer->state_chunk = linear->state_chunk;
+	layer->short_conv = linear->short_conv;
 	layer->linear_heads = linear->linear_heads;
 	layer->linear_key_heads = linear->linear_key_heads;
 	layer->linear_key_dim = linear->linear_key_dim;
 	layer->linear_value_dim = linear->linear_value_dim;
 	layer->linear_taps = linear->linear_taps;
+	layer->linear_rank = linear->linear_rank;
+	layer->q_lora_rank = layer->kv_lora_rank = layer->qk_rope_head_dim = 0;
 }
 
 /* One in so many is whole; or a letter for each layer, local or global (EXAONE). */
@@ -103,23 +148,37 @@ static void read_pattern(struct reader *r, struct layer_rule *rule)
 
 static struct layer_rule layer_rule(struct reader *r, const struct family *family)
 {
-	static const char *const kinds[] = { "full_attention",	  "sliding_attention",
-					     "chunked_attention", "linear_attention",
-					     "attention",	  "mamba" };
+	const char *const kinds[] = {
+		"full_attention",
+		"sliding_attention",
+		"chunked_attention",
+		"linear_attention",
+		"attention",
+		"mamba",
+		family->short_convs ? "conv" : "kda_attention",
+	};
+	bool more = family->short_convs || family->channel_decay;
 	struct layer_rule rule = {
-		.types = read_word_list(r, "layer_types", kinds, 6),
+		.types = read_word_list(r, "layer_types", kinds, more ? 7 : 6),
 		.rotated = read_number_list(r, "no_rope_layers", 1),
+		.local = read_number_list(r, "hybrid_layer_pattern", 1),
 		.from = read_size(r, "max_window_layers", 0, 0),
 		.linear = read_size(r, "full_attention_interval", 0, 0),
 		.odd = !strcmp(family->type, "gpt_neo"),
-		.states = family->states,
+		.others = family->states ? STATE_SPACE : ATTENTION,
 	};
 
 	if (!list_word(rule.types, 0)) {
 		read_pattern(r, &rule);
-		if (rule.states)
+		if (family->states || family->short_convs)
 			rule.attention =
 				read_number_list(r, "attn_layer_indices", FAMILY_MOST);
+		if (family->channel_decay)
+			rule.attention =
+				read_number_list(r, "full_attn_layers", FAMILY_MOST);
+		rule.base = family->channel_decay;
+		if (more && rule.attention)
+			rule.others = family->short_convs ? SHORT_CONV : DELTA_RULE;
 	}
 	return rule;
 }
@@ -136,14 +195,19 @@ void reach_set(struct reader *r, const struct family *family,
 
 	check_list_covers(r, "layer_types", rule.types, model->n_layers);
 	check_list_covers(r, "no_rope_layers", rule.rotated, model->n_layers);
+	check_list_covers(r, "hybrid_layer_pattern", rule.local, model->n_layers);
 	if (r->failed)
 		return;
 	for (int64_t i = 0; i < model->n_layers; i++)
 		any[in_place(&rule, i)] = true;
 	if (any[DELTA_RULE])
-		linear[DELTA_RULE] = read_linear(r, "key heads");
+		linear[DELTA_RULE] = family->channel_decay ?
+					     read_channel_decay(r) :
+					     read_linear(r, "key heads");
 	if (any[STATE_SPACE])
 		linear[STATE_SPACE] = reach_state_space(r);
+	if (any[SHORT_CONV])
+		linear[SHORT_CONV] = read_short_conv(r, model);
 	for (int64_t i = 0; i < model->n_layers; i++) {
 		enum in_place kind = in_place(&rule, i);
 

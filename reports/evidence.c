@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/plain.h"
+#include "base/stats.h"
 #include "reports/table.h"
 
 static const char *on_stack(const struct ft_scenario *s, const struct ft_outcome *o,
@@ -47,6 +48,22 @@ static const char *on_kernels(const struct ft_scenario *s, const struct ft_outco
 	snprintf(text, SENTENCE,
 		 "%.0f %% of the kernel time is for shapes far from anything measured.",
 		 100 * o->extrapolated_frac);
+	return text;
+}
+
+static const char *on_host(const struct ft_scenario *s, const struct ft_outcome *o,
+			   char text[SENTENCE])
+{
+	const struct ft_number *factor = &s->cluster->node->host_factor;
+	double longer = NORMAL_P90 * o->traits.host_spread_frac;
+
+	if (longer < 0.05)
+		return "";
+	snprintf(
+		text, SENTENCE,
+		"The host sets the pace here, and hosts differ: with one that is %.0f %% "
+		"slower the step takes %.0f %% longer (host_factor of the node).",
+		100 * (factor->high / factor->value - 1), 100 * longer);
 	return text;
 }
 
@@ -240,7 +257,7 @@ static const char *on_time(const struct ft_scenario *s, const struct ft_outcome 
 /* In the order in which they are told. */
 static const char *(*const sentences[])(const struct ft_scenario *,
 					const struct ft_outcome *, char *) = {
-	evidence_search, on_stack, on_unmeasured, on_kernels, on_dropped,
+	evidence_search, on_stack, on_unmeasured, on_kernels, on_host, on_dropped,
 	on_full_memory,	 on_links, on_faults,	  on_idle,    on_time,
 };
 

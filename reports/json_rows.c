@@ -50,6 +50,7 @@ static json_t *traits(const struct ft_traits *of)
 			json_put_text(o, t[i].name, ft_trait_word(&t[i], of));
 	json_put_bool(o, "unnamed", of->unnamed);
 	json_put(o, "kernel_spread_frac", of->kernel_spread_frac);
+	json_put(o, "host_spread_frac", of->host_spread_frac);
 	return o;
 }
 

@@ -24,7 +24,7 @@ import subprocess
 import sys
 import tempfile
 
-OTHERS = ["id", "group", "source", "unnamed", "kernel_spread_frac", "log_ratio", "tokens_per_s_per_gpu"]
+OTHERS = ["id", "group", "source", "unnamed", "kernel_spread_frac", "host_spread_frac", "log_ratio", "tokens_per_s_per_gpu"]
 UNNAMED = (("generic", ""), ("generic-2022", "megatron-lm-2022"))  # stack, root of those it stands for
 
 

@@ -11,10 +11,13 @@ struct front_of front_of(const struct ft_gpu *gpu, const struct ft_graph *graph,
 			 const struct work_timing *timing)
 {
 	/* as the engine has it (sim/rates.h) */
-	struct front_of of = { .graph = graph,
-			       .timing = timing,
-			       .b = (double)(float)gpu->collective_beside_compute.value,
-			       .least = INFINITY };
+	struct front_of of = {
+		.graph = graph,
+		.timing = timing,
+		.b = fmin((double)(float)gpu->collective_beside_compute.value,
+			  (double)(float)gpu->collective_beside_memory.value),
+		.least = INFINITY
+	};
 
 	memset(of.held, HELD_BY_DOMAIN, sizeof(of.held));
 	for (size_t i = 0; i < graph->n_segments; i++)

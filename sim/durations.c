@@ -76,8 +76,9 @@ static void set_beside(const struct ft_cluster *c, const struct ft_work *w,
 
 	for (int i = 0; i < HELD_KINDS; i++)
 		t->beside[i] = (float)kernel_beside(gpu, w, units[i], rate[i]);
-	/* copies of packed gradients run where collectives do */
-	t->beside_compute = (float)gpu->collective_beside_compute.value;
+	t->slows = (float)(w->kind == FT_MEMORY_BOUND ?
+				   gpu->collective_beside_memory.value :
+				   gpu->collective_beside_compute.value);
 	/* groups are often launched one by one, and then let others in */
 	t->holds_all = gpu->persistent_products && w->kind == FT_GEMM &&
 		       w->gemm.groups <= 1 && t->beside[HELD_BY_DOMAIN] > 1;
@@ -198,7 +199,6 @@ static bool time_collective(struct job *s, size_t class, size_t i,
 	if (call.fanout.copies > 0)
 		t *= s->stack->dispatcher_factor.value;
 	c->duration = ft_ps_from_s(t);
-	c->beside_compute = (float)cl->gpu->collective_beside_compute.value;
 	c->held = r.domains <= 1	       ? HELD_BY_DOMAIN :
 		  call.shape.size <= r.domains ? HELD_BY_RAIL :
 						 HELD_BY_NODE;
@@ -306,7 +306,7 @@ static double host_s(const struct job *s, enum ft_host activity)
 
 /* When each op of a call is launched, after the call began: its own launches, and an
  * equal part of what the segment costs besides if it is launched apart. */
-static void host_offsets(const struct job *s, struct engine_job *in)
+void job_hosts(const struct job *s, double times, struct engine_job *in)
 {
 	const struct ft_graph *g = s->graph;
 	size_t n = 0, *begin = ARENA_ARRAY(s->mem, g->n_segments, size_t);
@@ -323,14 +323,15 @@ static void host_offsets(const struct job *s, struct engine_job *in)
 		size_t apart;
 
 		for (int h = 0; h < FT_HOSTS; h++)
-			fixed += seg->host[h] * host_s(s, (enum ft_host)h);
+			fixed += seg->host[h] * times * host_s(s, (enum ft_host)h);
 		apart = ft_segment_apart(seg);
 		part = fixed / fmax(1, (double)(apart ? apart : seg->n_ops));
 		for (size_t j = 0; j < seg->n_ops; j++) {
 			if (!apart || !seg->op[j].graphed)
 				sum += part;
 			if (!seg->op[j].graphed)
-				sum += seg->op[j].launches * host_s(s, FT_HOST_LAUNCH);
+				sum += seg->op[j].launches * times *
+				       host_s(s, FT_HOST_LAUNCH);
 			at[begin[i] + j] = ft_ps_from_s(sum);
 		}
 		total[i] = ft_ps_from_s(seg->n_ops ? sum : fixed);
@@ -374,6 +375,6 @@ bool job_time(struct job *s, enum ft_step_start start, struct ft_error *err)
 	s->engine.graph = s->graph;
 	s->engine.host_free = start == FT_STEADY && s->graph->host_runs_ahead;
 	s->engine.copy_beside_gemm = s->cluster->gpu->copy_beside_gemm.value;
-	host_offsets(s, &s->engine);
+	job_hosts(s, 1, &s->engine);
 	return true;
 }

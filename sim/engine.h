@@ -31,7 +31,7 @@ struct work_timing {
 	float port_frac, nic_frac; /* of the rank's scale-up port, of its NIC */
 	float beside
 		[HELD_KINDS]; /* compute: its factor beside a collective that holds so much */
-	float beside_compute; /* a collective's */
+	float slows; /* a collective beside it: its factor */
 	enum holds held;      /* by it */
 	bool copy_engine;
 	bool holds_all; /* a product: no collective begins before it is over */

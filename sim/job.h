@@ -82,6 +82,9 @@ double job_waiting_asks(const struct ft_cluster *cluster);
 /* A class's costs with its compute 1 / speed_frac as long. */
 struct work_timing *job_slowed(const struct job *job, size_t class, double speed_frac);
 
+/* When the host launches each operation, all it does taking so many times as long as it should. */
+void job_hosts(const struct job *job, double times, struct engine_job *out);
+
 /* The host's time of one step on a class; the longest over the classes. */
 ft_ps job_host(const struct job *job, size_t class);
 ft_ps job_host_longest(const struct job *job);

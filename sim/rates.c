@@ -107,7 +107,7 @@ static bool is_collective(const struct running *r)
 
 void rates_of(struct running *const *run, int n, double copy_beside_gemm, double *rate)
 {
-	bool compute = false;
+	const struct running *compute = NULL;
 	int held = -1;
 
 	if (n == 1) { /* nothing runs beside it */
@@ -115,7 +115,8 @@ void rates_of(struct running *const *run, int n, double copy_beside_gemm, double
 		return;
 	}
 	for (int i = 0; i < n; i++) {
-		compute |= run[i]->stream == FT_STREAM_COMPUTE;
+		if (run[i]->stream == FT_STREAM_COMPUTE)
+			compute = run[i];
 		if (is_collective(run[i]) && !run[i]->copy_engine &&
 		    (int)run[i]->of->held > held)
 			held = (int)run[i]->of->held;
@@ -127,6 +128,6 @@ void rates_of(struct running *const *run, int n, double copy_beside_gemm, double
 		else if (run[i]->stream == FT_STREAM_COPY && compute)
 			rate[i] /= copy_beside_gemm;
 		else if (is_collective(run[i]) && compute && !run[i]->copy_engine)
-			rate[i] /= (double)run[i]->of->beside_compute;
+			rate[i] /= (double)compute->of->slows;
 	}
 }

@@ -112,6 +112,13 @@ static double quantile(const struct question *q, double all, double level)
 	return value;
 }
 
+/* Of a step, whatever runs say: of its kernels, and of its host. */
+static double own_variance(const struct ft_traits *of)
+{
+	return of->kernel_spread_frac * of->kernel_spread_frac +
+	       of->host_spread_frac * of->host_spread_frac;
+}
+
 static void find_range(const struct ft_evidence *e, const struct ft_traits *of,
 		       struct question *q, struct evidence_answer *a)
 {
@@ -126,15 +133,13 @@ static void find_range(const struct ft_evidence *e, const struct ft_traits *of,
 		nearest = fmin(nearest, q->source[i].nearest->distance);
 	}
 	for (size_t i = 0; i < q->n; i++) {
-		double sd = q->seen[i].run->traits.kernel_spread_frac;
-
-		known += q->seen[i].weight / all * sd * sd;
+		known +=
+			q->seen[i].weight / all * own_variance(&q->seen[i].run->traits);
 	}
 	n = all * all / squares;
 	level = 0.1 * n / (n + e->missing_sources);
 	more = 1 + e->widening * nearest;
-	unsure = NORMAL_P90 *
-		 sqrt(fmax(0, of->kernel_spread_frac * of->kernel_spread_frac - known));
+	unsure = NORMAL_P90 * sqrt(fmax(0, own_variance(of) - known));
 	qsort(q->seen, q->n, sizeof(*q->seen), by_residual);
 	median = quantile(q, all, 0.5);
 	a->low = median - hypot(more * (median - quantile(q, all, level)), unsure);

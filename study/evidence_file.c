@@ -39,6 +39,7 @@ static const struct column others[] = {
 	{ "source", AT(source), SOURCE },
 	{ "unnamed", AT(traits.unnamed), TRUTH },
 	{ "kernel_spread_frac", AT(traits.kernel_spread_frac), NUMBER },
+	{ "host_spread_frac", AT(traits.host_spread_frac), NUMBER },
 	{ "log_ratio", AT(log_ratio), NUMBER },
 	{ "tokens_per_s_per_gpu", AT(tokens_per_s_per_gpu), NUMBER },
 };

@@ -58,7 +58,7 @@ static bool range(const struct ft_scenario *s, struct ft_outcome *o,
 	struct evidence_answer said;
 
 	o->step_s = ft_s_from_ps(o->run->step);
-	o->traits = traits_of(s, o->run->spread_frac);
+	o->traits = traits_of(s, o->run);
 	if (!evidence_ask(s->evidence, &o->traits, s->group, &said, err))
 		return false;
 	o->step_low_s = o->step_s * exp(said.low);

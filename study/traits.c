@@ -59,7 +59,7 @@ double trait_distance(const struct ft_trait *trait, const struct ft_traits *a,
 	return fabs(log2(ft_trait_number(trait, a) / ft_trait_number(trait, b)));
 }
 
-struct ft_traits traits_of(const struct ft_scenario *s, double kernel_spread_frac)
+struct ft_traits traits_of(const struct ft_scenario *s, const struct ft_run *run)
 {
 	const struct ft_plan *p = s->plan;
 	bool experts = false;
@@ -87,7 +87,8 @@ struct ft_traits traits_of(const struct ft_scenario *s, double kernel_spread_fra
 		.pp = (double)p->pp,
 		.cp = (double)p->cp,
 		.ep = (double)p->ep,
-		.kernel_spread_frac = kernel_spread_frac,
+		.kernel_spread_frac = run->spread_frac,
+		.host_spread_frac = run->host_spread_frac,
 	};
 }
 

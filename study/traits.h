@@ -18,7 +18,7 @@ double trait_distance(const struct ft_trait *trait, const struct ft_traits *a,
 
 /* Its words belong to the scenario. */
 struct ft_traits traits_of(const struct ft_scenario *scenario,
-			   double kernel_spread_frac);
+			   const struct ft_run *run);
 
 /* The same with words that belong to mem. */
 struct ft_traits traits_copy(struct arena *mem, const struct ft_traits *of);

@@ -54,4 +54,26 @@ static inline struct ft_model *model_of_json(const char *json, const char *extra
 	return model;
 }
 
+/* The quotes of JSON are written ' in the tables of tests. */
+static inline char *json_of(const char *text)
+{
+	static char json[2000];
+
+	snprintf(json, sizeof(json), "%s", text);
+	for (char *c = json; *c; c++)
+		if (*c == '\'')
+			*c = '"';
+	return json;
+}
+
+static inline struct ft_model *must(const char *json)
+{
+	struct ft_error err;
+	struct ft_model *m = model_of_json(json, "", &err);
+
+	if (!m)
+		fail_msg("%s: %s", json, err.text);
+	return m;
+}
+
 #endif

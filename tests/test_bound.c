@@ -193,7 +193,7 @@ static void no_step_is_shorter_than_its_bound(void **state)
 		hold(drawn(&mem), shelf, &t);
 		arena_release(&mem);
 		if (t.steps == FEW)
-			is_as_tight_as_ever(&t, 0.9358916, 0.7500529, 0.5404462);
+			is_as_tight_as_ever(&t, 0.9348279, 0.7611457, 0.5320231);
 	}
 	print_message("%d steps, %d bounded: %.3f of the step on average, at least "
 		      "%.3f; sketched %.3f\n",
@@ -216,7 +216,7 @@ static void nor_is_one_of_dualpipev(void **state)
 		hold(drawn_dual(&mem), shelf, &t);
 		arena_release(&mem);
 		if (t.steps == DUALS_FEW)
-			is_as_tight_as_ever(&t, 0.9736418, 0.9112245, 0.3517777);
+			is_as_tight_as_ever(&t, 0.9754547, 0.9254579, 0.3192113);
 	}
 	print_message("%d steps, %d bounded: %.3f of the step on average, at least "
 		      "%.3f\n",
@@ -245,7 +245,7 @@ static void nor_is_one_of_pipelines_drained_again(void **state)
 			     shelf, &t);
 		arena_release(&mem);
 		if (t.steps == DUALS_FEW)
-			is_as_tight_as_ever(&t, 0.9206077, 0.7969162, 0.5716367);
+			is_as_tight_as_ever(&t, 0.9160739, 0.7957171, 0.5656080);
 	}
 	assert_true(t.bounded > t.steps / 2);
 	ft_shelf_free(shelf);
@@ -263,7 +263,7 @@ static void nor_is_one_of_models_as_transformers_writes_them(void **state)
 		hold(drawn_written(&mem), shelf, &t);
 		arena_release(&mem);
 		if (t.steps == DUALS_FEW)
-			is_as_tight_as_ever(&t, 0.9695158, 0.8871309, 0.6964575);
+			is_as_tight_as_ever(&t, 0.9741970, 0.8864603, 0.6679972);
 	}
 	print_message("%d steps, %d bounded: %.3f of the step on average, at least "
 		      "%.3f; sketched %.3f\n",

@@ -74,7 +74,7 @@ static void draw_work(struct made *m, int i)
 		w->kind = FT_GEMM;
 	}
 	*t = (struct work_timing){ .duration = drawn_ps(),
-				   .beside_compute = drawn_factor(),
+				   .slows = drawn_factor(),
 				   .held = (enum holds)below(HELD_KINDS),
 				   .copy_engine =
 					   w->kind == FT_COMMUNICATION && once_in(6),

@@ -180,6 +180,9 @@ static void uncertain_kernels_widen(void **state)
 	b = ask(m, x, NULL);
 	near_frac(b.high, hypot(0.1, 1.2816 * 0.2), 1e-6);
 	near_frac(b.low, -b.high, 1e-9);
+	x.kernel_spread_frac = sqrt(0.01 + 0.03);
+	x.host_spread_frac = 0.1; /* as good as kernels */
+	near_frac(ask(m, x, NULL).high, b.high, 1e-9);
 	free(m);
 }
 

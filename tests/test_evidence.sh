@@ -30,6 +30,14 @@ far() { # on a GPU with few rows most kernels are far from any
 		[ "$share" -gt 5 ] && says "$share % of the kernel time is for shapes far from anything measured" $f simulate - --set cluster.gpu=mi250 --set cluster.node=mi250-4x <"$tmp/b.yaml"
 }
 ok "how much is far from anything measured is told" far
+cat >"$tmp/small.yaml" <<EOF
+model: {name: gpt-350m, num_hidden_layers: 4}
+cluster: {gpu: h200, gpus: 1, fabric: none}
+stack: torch-2.11-eager
+training: {sequence_length: 128, global_batch_size: 1, step_start: together}
+EOF
+ok "that the host sets the pace is told" says "with one that is 25 % slower the step takes 23 % longer (host_factor of the node)" $f simulate "$tmp/small.yaml"
+ok "where it does" says_not "hosts differ" $f simulate $a
 ok "compare warns where no stack was given" says "name no stack" $f compare "$tmp/a.yaml" "$tmp/b.yaml"
 ok "and says no more of GPUs than is so" says "all run under generic here, whose range holds what people run" $f compare "$tmp/a.yaml" "$tmp/a.yaml" --set cluster.fabric=roce-400-rail
 ok "compare warns where stacks differ" says "The stacks differ" $f compare $a $b

@@ -78,7 +78,8 @@ static struct ft_traits draw_traits(struct made *m, size_t i)
 				   .pp = x[6],
 				   .cp = x[7],
 				   .ep = x[8],
-				   .kernel_spread_frac = part() * 0.2 };
+				   .kernel_spread_frac = part() * 0.2,
+				   .host_spread_frac = part() * 0.2 };
 }
 
 static void draw(struct made *m)
@@ -203,6 +204,11 @@ static double quantile(const struct made *m, const struct worked *x, double leve
 	return value;
 }
 
+static double own_spread_of(const struct ft_traits *of)
+{
+	return hypot(of->kernel_spread_frac, of->host_spread_frac);
+}
+
 static void check_range(const struct made *m, const struct worked *x,
 			const struct evidence_answer *a, double own_spread)
 {
@@ -214,8 +220,7 @@ static void check_range(const struct made *m, const struct worked *x,
 	for (size_t i = 0; i < m->e.n; i++) {
 		if (x->speaks[i])
 			least = fmin(least, x->d[i]);
-		known += x->w[i] / x->all * m->run[i].traits.kernel_spread_frac *
-			 m->run[i].traits.kernel_spread_frac;
+		known += x->w[i] / x->all * pow(own_spread_of(&m->run[i].traits), 2);
 	}
 	n = x->all * x->all / squares;
 	level = 0.1 * n / (n + m->e.missing_sources);
@@ -319,7 +324,7 @@ static void check(struct made *m, const char *group, int *refused)
 	assert_int_equal(a.gpu_measured, gpu);
 	assert_int_equal(a.stack_measured, stack);
 	check_nearest(m, &x, &a);
-	check_range(m, &x, &a, of.kernel_spread_frac);
+	check_range(m, &x, &a, own_spread_of(&of));
 }
 
 static void ranges_are_weighted_quantiles_of_what_was_measured(void **state)

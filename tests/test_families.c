@@ -3,16 +3,6 @@
 
 #include "tests/config_json.h"
 
-static struct ft_model *must(const char *json)
-{
-	struct ft_error err;
-	struct ft_model *m = model_of_json(json, "", &err);
-
-	if (!m)
-		fail_msg("%s: %s", json, err.text);
-	return m;
-}
-
 #define GLM_AIR \
 	"'model_type': 'glm4_moe', 'hidden_size': 4096, 'num_hidden_layers': 46, " \
 	"'num_attention_heads': 96, 'num_key_value_heads': 8, 'head_dim': 128, " \
@@ -284,17 +274,6 @@ static const struct {
 	  "'use_qk_norm': true, 'vocab_size': 202048}}",
 	  107769861120. },
 };
-
-static char *json_of(const char *text)
-{
-	static char json[2000];
-
-	snprintf(json, sizeof(json), "%s", text);
-	for (char *c = json; *c; c++)
-		if (*c == '\'')
-			*c = '"';
-	return json;
-}
 
 static void checkpoints_have_the_parameters_that_are_counted(void **state)
 {

@@ -141,7 +141,7 @@ static void by_engine(struct arena *mem, const struct transfer *t, int n,
 		memcpy(path->use, t[i].use, sizeof(path->use));
 		*cost = (struct work_timing){ .duration = ft_ps_from_s(t[i].alone_s),
 					      .beside = { 1, 1, 1 },
-					      .beside_compute = 1,
+					      .slows = 1,
 					      .path = path,
 					      .path_frac = 1 };
 		*job = (struct engine_job){ .graph = g,

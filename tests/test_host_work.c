@@ -1,6 +1,6 @@
 /*
  * tests/test_host_work.c - what a step asks of the host, counted by hand: lists of blocks before gradients are
- * packed, tensors of an update, pieces of a compiled block under DDP
+ * packed, tensors of an update, pieces of a compiled block under DDP, layers in checkpoints; and what a slower host makes of a step
  */
 #include <math.h>
 
@@ -212,6 +212,61 @@ static void a_compiled_block_is_cut_where_a_bucket_is_full(void **state)
 			       8, FT_HOST_PIECE) == 0);
 }
 
+/* Once a layer and micro-batch, in each pass; weights are cast again under autocast. */
+static void a_layer_in_a_checkpoint_costs_the_host_more(void **state)
+{
+	static const enum ft_host of[2][2] = {
+		{ FT_HOST_CHECKPOINT_FORWARD, FT_HOST_CHECKPOINT_BACKWARD },
+		{ FT_HOST_SELECTIVE_FORWARD, FT_HOST_SELECTIVE_BACKWARD },
+	};
+	static const char *const plans[] = {
+		PLAN("16") "sharding: ddp, recompute: full}",
+		PLAN("16") "sharding: ddp, recompute: selective}",
+		PLAN("16") "sharding: ddp}",
+		PLAN("16") "sharding: ddp, recompute: full, recompute_layers: 1}",
+	};
+	static const double layers[][2] = { { 3, 0 }, { 0, 3 }, { 0, 0 }, { 1, 0 } };
+
+	(void)state;
+	for (int i = 0; i < 4; i++)
+		for (int k = 0; k < 2; k++)
+			for (int pass = 0; pass < 2; pass++)
+				assert_true(counted(GPT, plans[i], "torch-2.11-eager",
+						    8,
+						    of[k][pass]) == 2 * layers[i][k]);
+	for (int i = 0; i < 4; i++) {
+		struct parts p;
+
+		build(&p, GPT, plans[i], "torch-2.11-eager", 8);
+		near_frac(1 + sum_in(p.graph, "backward", "weight_cast").bytes,
+			  1 + sum_in(p.graph, "forward", "weight_cast").bytes *
+					  layers[i][0] / 3,
+			  1e-12);
+		drop(&p);
+	}
+}
+
+/* Each micro-batch casts the gradients of products to fp32, and adds them up there; a table's weights and gradients are
+ * fp32 already. */
+static void autocast_casts_all_but_the_table(void **state)
+{
+	struct parts p;
+	const struct ft_model *m;
+	double all, table;
+
+	(void)state;
+	build(&p, GPT, PLAN("16") "sharding: ddp}", "torch-2.11-eager", 8);
+	m = p.model;
+	all = ft_model_parameters(m);
+	table = (double)(m->hidden_size * (ft_model_vocab(m, 1) + m->max_positions));
+	near_frac(sum_in(p.graph, NULL, "weight_cast").bytes, 2 * 6 * (all - table),
+		  1e-9);
+	near_frac(sum_in(p.graph, NULL, "gradient_cast").bytes, 2 * 6 * (all - table),
+		  1e-9);
+	near_frac(sum_in(p.graph, NULL, "accumulate").bytes, 12 * all, 1e-9);
+	drop(&p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -224,6 +279,8 @@ int main(void)
 		cmocka_unit_test(a_layer_of_each_family_has_its_tensors),
 		cmocka_unit_test(gradients_have_hooks_where_ddp_wraps_the_model),
 		cmocka_unit_test(a_compiled_block_is_cut_where_a_bucket_is_full),
+		cmocka_unit_test(a_layer_in_a_checkpoint_costs_the_host_more),
+		cmocka_unit_test(autocast_casts_all_but_the_table),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -19,6 +19,8 @@ static const struct key_exempt exempt[] = {
 	{ "stack", "layout.cut_blocks", "takes rates.host.piece: test_host_work.c" },
 	{ "stack", "rates.host.piece", "of layout.cut_blocks: test_host_work.c" },
 	{ "stack", "rates.host.inputs", "of layout.asks_inputs: test_transformers.c" },
+	{ "stack", "rates.host.selective_backward",
+	  "where the host paces a backward: test_host_work.c" },
 	{ "stack", "rates.host.split_weight",
 	  "of layout.autograd_split: test_schedule_parts.c" },
 	{ "stack", "rates.host.matrix", "of Muon: test_muon.c" },

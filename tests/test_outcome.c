@@ -101,7 +101,7 @@ static void rates_are_tokens_over_time(const struct step *t)
 
 static void the_range_is_what_the_evidence_says(const struct step *t)
 {
-	struct ft_traits traits = traits_of(t->s, t->o->run->spread_frac);
+	struct ft_traits traits = traits_of(t->s, t->o->run);
 	struct evidence_answer said;
 	struct ft_error err;
 

@@ -4,12 +4,12 @@
 
 #include "sim/engine.h"
 
-/* So many times as long beside a collective of any kind, or beside compute. */
+/* So many times as long beside a collective of any kind, and such a collective beside it. */
 static inline void set_beside(struct work_timing *t, float beside)
 {
 	for (int i = 0; i < HELD_KINDS; i++)
 		t->beside[i] = beside;
-	t->beside_compute = beside;
+	t->slows = beside;
 }
 
 static inline struct work_timing takes(ft_ps duration, float port_frac, float nic_frac,

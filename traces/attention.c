@@ -3,6 +3,7 @@
 
 #include "traces/block.h"
 #include "traces/casts.h"
+#include "traces/mixers.h"
 #include "traces/sinks.h"
 
 bool is_unfused(const struct builder *b)
@@ -86,8 +87,8 @@ double score_kept(const struct builder *b)
 
 double score_gradients(const struct builder *b, const struct layer_sizes *s)
 {
-	bool counted = is_unfused(b) && b->rules->fusion != FT_FUSION_KERNELS &&
-		       !s->l->linear_heads;
+	bool counted =
+		is_unfused(b) && b->rules->fusion != FT_FUSION_KERNELS && !s->linear;
 
 	double each = sinks_compiled(b) ? 8 : plain_of(b)->gradients;
 
@@ -177,7 +178,7 @@ void unfused_attention(struct builder *b, const struct layer_sizes *s, bool back
 	if (p->bytes[0] > 0)
 		plain_softmax(b, p, backward, scores);
 	else if (b->rules->plain_sinks && b->model->sinks)
-		softmax_with_sinks(b, backward, scores);
+		softmax_with_sinks(b, s, backward, scores);
 	else
 		softmax(b, s, backward, scores);
 	if (p->context == FT_FP32)
@@ -307,7 +308,8 @@ void qkv_products(struct builder *b, const struct layer_sizes *s, enum ft_layout
 {
 	const struct ft_layer *l = s->l;
 
-	if (l->linear_heads) {
+	states_products(b, s, layout);
+	if (s->linear) {
 		delta_products(b, s, layout);
 	} else if (l->kv_lora_rank) {
 		int64_t up = s->heads *

@@ -1,6 +1,7 @@
 /* traces/block.c - the two halves of a layer, attention and MLP, as a rank sees them */
 #include "traces/block.h"
 #include "traces/casts.h"
+#include "traces/mixers.h"
 
 /* ---- tensor-parallel collectives ---------------------------------------- */
 
@@ -142,9 +143,17 @@ static void put_head_norms(struct builder *b, const struct layer_sizes *s,
 			   6 * (double)(s->tokens * (s->k + s->v)), 2);
 }
 
+/* Values times a number, or their gradients. */
+static void put_value_scale(struct builder *b, const struct layer_sizes *s)
+{
+	if (b->model->value_scale)
+		put_memory(b, "value_scale", "copy", 4 * (double)(s->tokens * s->v), 1);
+}
+
 void attention_inputs(struct builder *b, const struct layer_sizes *s)
 {
 	put_query_copy(b, s);
+	put_value_scale(b, s);
 	put_head_norms(b, s, false);
 	put_rotary(b, s, false);
 	put_rotary_joined(b, s, false);
@@ -156,10 +165,11 @@ static void attention_middle(struct builder *b, const struct layer_sizes *s)
 {
 	const struct recipe *r = recipe_of(b);
 
-	if (s->l->linear_heads) {
+	if (s->linear) {
 		delta_core(b, s, false);
 		return;
 	}
+	states_run(b, s);
 	attention_inputs(b, s);
 	attention_core(b, s, false);
 	put_memory(b, "output_gate", "swiglu", 6 * (double)(s->tokens * s->gate), 1);
@@ -229,7 +239,7 @@ void bias_gradients(struct builder *b, const struct layer_sizes *s)
 {
 	const struct ft_model *m = b->model;
 	bool mlp = m->mlp_bias && !s->l->experts;
-	bool plain = !s->l->linear_heads && !s->l->kv_lora_rank;
+	bool plain = !s->linear && !s->l->kv_lora_rank;
 	/* those of sums over ranks are added to a rank's slice of the tokens */
 	int64_t split =
 		(m->qkv_bias && plain ? s->q + s->gate + s->kv : 0) + (mlp ? s->f : 0);
@@ -266,7 +276,7 @@ void mlp_back(struct builder *b, const struct layer_sizes *s)
 
 static void middle_back(struct builder *b, const struct layer_sizes *s)
 {
-	if (s->l->linear_heads) {
+	if (s->linear) {
 		delta_core(b, s, true);
 		return;
 	}
@@ -277,7 +287,9 @@ static void middle_back(struct builder *b, const struct layer_sizes *s)
 	put_rotary_joined(b, s, true);
 	put_rotary(b, s, true);
 	put_head_norms(b, s, true);
+	put_value_scale(b, s);
 	put_qkv_joined(b, s);
+	states_back(b, s);
 }
 
 void attention_back(struct builder *b, const struct layer_sizes *s)

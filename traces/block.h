@@ -15,9 +15,12 @@ struct layer_sizes {
 	int64_t gate; /* of attention's output, as wide as q; 0: none */
 	bool beside;  /* attention and MLP read the same input, and are summed once */
 	bool shared;  /* f is the shared expert's */
+	bool linear;  /* heads are of what stands in attention's place or beside it */
 };
 
 struct layer_sizes sizes_of(const struct builder *b, int64_t layer);
+/* Of the state space beside a layer's attention. */
+struct layer_sizes state_sizes(const struct builder *b, const struct layer_sizes *s);
 int64_t own_k(const struct layer_sizes *s); /* keys that the layer makes itself */
 
 /* elements.c: element-wise kernels of a block */
@@ -121,19 +124,6 @@ void qkv_products(struct builder *b, const struct layer_sizes *s,
 		  enum ft_layout layout);
 void latent_up(struct builder *b, const struct layer_sizes *s);
 void latent_back(struct builder *b, const struct layer_sizes *s);
-/* delta.c: a delta rule or a state space in place of attention */
-void delta_core(struct builder *b, const struct layer_sizes *s, bool backward);
-/* Bytes a token that a gated delta rule keeps of its inputs. */
-double delta_kept(const struct layer_sizes *s);
-/* state_space.c: between its convolution and its norm; is its output gated before that? */
-bool gates_in_scan(const struct builder *b, const struct ft_layer *l);
-void state_space(struct builder *b, const struct layer_sizes *s, bool backward);
-/* Around both; in: features of what goes in. */
-void state_turn(struct builder *b, const struct layer_sizes *s, int64_t in,
-		bool backward);
-void delta_products(struct builder *b, const struct layer_sizes *s,
-		    enum ft_layout layout);
-
 /* adapters.c: adapters beside the products of a layer */
 enum adapter_site { SITE_QKV, SITE_OUT, SITE_UP, SITE_DOWN, SITES };
 

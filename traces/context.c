@@ -70,7 +70,7 @@ static void attend(struct builder *b, const struct layer_sizes *s, enum ft_pass 
 	w.attention.causal = x.causal;
 	if (is_masked(b, s->l))
 		w.attention.impl = b->rules->masked_attention;
-	else if (scales_for_sinks(b))
+	else if (scales_for_sinks(b, s->l))
 		w.attention.impl = b->rules->sink_attention;
 	else
 		w.attention.impl = b->rules->attention[0] ? b->rules->attention : NULL;
@@ -310,7 +310,7 @@ static double context_bytes(const struct builder *b, int64_t layer)
 	struct layer_sizes s = sizes_of(b, layer);
 	enum ft_context_parallel how = context_parallel(b->stack, b->plan);
 
-	if (b->plan->cp == 1 || is_unfused(b) || s.l->linear_heads ||
+	if (b->plan->cp == 1 || is_unfused(b) || s.linear ||
 	    (how != FT_CP_ALL_GATHER && how != FT_CP_GATHERED_RING))
 		return 0;
 	return 2 * own_kv(&s) * (double)b->plan->cp;

@@ -1,6 +1,6 @@
 /*
  * traces/delta.c - a gated delta rule in place of attention (Gated DeltaNet, arXiv 2412.06464), and what
- * a state space (traces/state_space.c) has in common with it
+ * a state space (traces/state_space.c) and a gated convolution (traces/short_conv.c) have in common with it
  *
  * A state of key x value numbers a head is carried along the sequence. It is computed in
  * chunks of C tokens (the paper's section 3.3, as its authors' kernels do): inside a chunk
@@ -20,7 +20,7 @@
  * does: q, k, v, the gate and two numbers a head there, the output back, backward the other way.
  * Source: Megatron Core (github.com/NVIDIA/Megatron-LM, pull request 2614, read 2026-11-25).
  */
-#include "traces/block.h"
+#include "traces/mixers.h"
 
 enum { CHUNK = 64 }; /* tokens; flash-linear-attention's */
 
@@ -88,13 +88,14 @@ static double repeats(const struct ft_layer *l)
 	return (double)l->linear_heads / (double)l->linear_key_heads;
 }
 
-/* q and k before they are brought to length one and as repeated, v, and a square of a chunk's tokens a head. */
+/* q and k before they are brought to length one and as repeated, v, and a square of a chunk's tokens a head, or two. */
 double delta_kept(const struct layer_sizes *s)
 {
 	double keys = (double)(s->q + s->k);
 	double heads = (double)s->v / (double)s->l->linear_value_dim;
 
-	return 2 * ((1 + repeats(s->l)) * keys + (double)s->v + CHUNK * heads);
+	return 2 * ((1 + repeats(s->l)) * keys + (double)s->v +
+		    (s->l->linear_rank ? 2 : 1) * CHUNK * heads);
 }
 
 /* Around the convolution, and in front of the rule. */
@@ -130,6 +131,12 @@ static void norm_behind(struct builder *b, const struct layer_sizes *s, bool bac
 	double bytes = backward ? 10 : 6;
 	int launches = backward ? 2 : 1;
 
+	if (s->l->bare_states) { /* its gate alone, if the scan has not had it */
+		if (!gates_in_scan(b, s->l))
+			put_memory(b, backward ? "state_gate_back" : "state_gate",
+				   "default", bytes * (double)(s->tokens * s->v), 1);
+		return;
+	}
 	if (gates_in_scan(b, s->l))
 		bytes = backward ? 6 : 4;
 	else if (apart)
@@ -139,35 +146,54 @@ static void norm_behind(struct builder *b, const struct layer_sizes *s, bool bac
 }
 
 /* The convolution and its activation, the rule, and a norm times a gate. */
-void delta_core(struct builder *b, const struct layer_sizes *s, bool backward)
+static void delta_inside(struct builder *b, const struct layer_sizes *s, bool backward)
 {
 	const struct names *n = &names[s->l->state_chunk > 0];
 	double channels = (double)(s->tokens * (s->q + s->k + s->v));
-	int64_t in = s->q + s->k + s->v + s->gate + few_features(b, s);
 
-	deal(b, s, backward ? s->out : in);
-	state_turn(b, s, in, backward);
 	if (backward)
 		norm_behind(b, s, true);
 	put_memory(b, n->conv[backward], "default", (backward ? 8 : 4) * channels,
 		   backward ? 2 : 1);
 	delta_inputs(b, s, backward);
+	decays(b, s, backward);
 	rule(b, s, backward);
 	if (!backward)
 		norm_behind(b, s, false);
+}
+
+void delta_core(struct builder *b, const struct layer_sizes *s, bool backward)
+{
+	int64_t in = s->q + s->k + s->v + s->gate + few_features(b, s) +
+		     (s->l->linear_rank ? s->k : 0);
+
+	deal(b, s, backward ? s->out : in);
+	state_turn(b, s, in, backward);
+	if (s->l->short_conv)
+		short_conv(b, s, backward);
+	else
+		delta_inside(b, s, backward);
 	deal(b, s, backward ? in : s->out);
 }
 
-/* q, k, v and the gate; and what each head takes, which fused stacks take along, as a state space's one matrix does. */
+/* q, k, v and the gate; and what each head takes, which fused stacks take along, as a state space's one matrix does.
+ * Of a gated convolution q and k are the gates. */
 void delta_products(struct builder *b, const struct layer_sizes *s,
 		    enum ft_layout layout)
 {
 	int64_t wide = s->q + s->k + s->v + s->gate;
 	int64_t few = few_features(b, s);
 
-	if (b->rules->fused_qkv || s->l->state_chunk) {
-		put_gemm(b, s->l->state_chunk ? "state_in" : "delta_in", layout,
-			 s->tokens, wide + few, s->h);
+	if (s->l->linear_rank) {
+		decay_products(b, s, layout);
+		return;
+	}
+	if (b->rules->fused_qkv || s->l->state_chunk || s->l->short_conv) {
+		put_gemm(b,
+			 s->l->short_conv  ? "conv_in" :
+			 s->l->state_chunk ? "state_in" :
+					     "delta_in",
+			 layout, s->tokens, wide + few, s->h);
 		return;
 	}
 	put_gemm(b, "delta_in", layout, s->tokens, wide, s->h);

@@ -1,5 +1,5 @@
 /*
- * traces/elements.c - the element-wise kernels of a block: norms, activations, dropout; and its sizes on a rank
+ * traces/elements.c - the element-wise kernels of a block: norms, activations, dropout
  *
  * A kernel's bytes are its recipe's (traces/recipes.c) times the tokens and features of the rank.
  */
@@ -83,37 +83,6 @@ void put_activation(struct builder *b, const struct layer_sizes *s, const char *
 		put_element(b, s, name, "mul", w->pass[backward]);
 	else
 		put_element(b, s, name, "gelu", backward ? r->plain_back : r->plain);
-}
-
-struct layer_sizes sizes_of(const struct builder *b, int64_t layer)
-{
-	const struct ft_layer *l = &b->model->layer[layer];
-	int64_t tp = b->plan->tp;
-	struct layer_sizes s = { .l = l,
-				 .tokens = b->tokens,
-				 .h = b->model->hidden_size };
-
-	s.part = b->plan->sequence_parallel ? s.tokens / tp : s.tokens;
-	s.heads = l->heads / tp;
-	s.kv_heads = l->kv_heads > tp ? l->kv_heads / tp : 1;
-	s.q = s.heads * l->qk_head_dim;
-	s.k = s.kv_heads * l->qk_head_dim;
-	s.v = s.kv_heads * l->v_head_dim;
-	s.out = s.heads * l->v_head_dim;
-	s.gate = b->model->gated_output ? s.q : 0;
-	if (l->linear_heads) {
-		s.q = s.k = l->linear_key_heads * l->linear_key_dim / tp;
-		s.v = s.out = s.gate = l->linear_heads * l->linear_value_dim / tp;
-	}
-	s.kv = l->shares_kv ? 0 : s.k + (l->values_are_keys ? 0 : s.v);
-	s.f = l->intermediate / tp;
-	s.beside = b->model->parallel && !l->experts;
-	return s;
-}
-
-int64_t own_k(const struct layer_sizes *s)
-{
-	return s->l->shares_kv ? 0 : s->k;
 }
 
 /* One element-wise kernel; tokens of h-wide work may be a slice of those of the

@@ -35,7 +35,7 @@ bool joins_gate_up(const struct builder *b)
 double joined_kept(const struct builder *b, const struct layer_sizes *s)
 {
 	return b->rules->model_classes && joins_qkv(b) &&
-			       b->model->positions == FT_ROPE && !s->l->linear_heads ?
+			       b->model->positions == FT_ROPE && !s->linear ?
 		       2 * (double)(s->q + s->k) :
 		       0;
 }
@@ -105,10 +105,10 @@ struct coefficients norm_back_of(const struct builder *b, const struct layer_siz
 	bool gated = b->model->activation == FT_SWIGLU;
 
 	if (!in_operations(b) || s->l->experts || s->l->kv_lora_rank ||
-	    s->l->linear_heads)
+	    (s->linear && !s->l->short_conv))
 		return c;
 	c = without_sums(c);
-	if (mlp ? gated && !joins_gate_up(b) : !joins_qkv(b)) {
+	if (mlp ? gated && !joins_gate_up(b) : !joins_qkv(b) && !s->l->short_conv) {
 		c.h += mlp ? 5 : 11;
 		c.launches += mlp ? 1 : 3;
 	}

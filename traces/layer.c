@@ -10,6 +10,7 @@
 #include "traces/layer_input.h"
 #include "traces/memory.h"
 #include "traces/offload.h"
+#include "traces/sharding.h"
 #include "traces/sinks.h"
 
 /* Attention, and the MLP up to where tokens leave for their experts. */
@@ -77,11 +78,28 @@ static void begin_weights(struct builder *b, const struct layer_sizes *s)
 	}
 }
 
+/* Hooks on what a layer saves that will run again, and on what it then makes, in a thread that is not Python's own:
+ * what the host pays beyond the forward pass itself. */
+static void under_checkpoint(struct builder *b, int64_t layer, bool backward)
+{
+	static const enum ft_host rate[][2] = {
+		[FT_RECOMPUTE_FULL] = { FT_HOST_CHECKPOINT_FORWARD,
+					FT_HOST_CHECKPOINT_BACKWARD },
+		[FT_RECOMPUTE_SELECTIVE] = { FT_HOST_SELECTIVE_FORWARD,
+					     FT_HOST_SELECTIVE_BACKWARD },
+	};
+	enum ft_recompute how = layer_recompute(b, layer);
+
+	if (how != FT_RECOMPUTE_NONE && b->plan->graphs == FT_GRAPHS_NONE)
+		host(b, rate[how][backward], 1);
+}
+
 void layer_forward(struct builder *b, int64_t layer)
 {
 	struct layer_sizes s = sizes_of(b, layer);
 
 	begin_layer(b, layer, false);
+	under_checkpoint(b, layer, false);
 	b->graphed = b->plan->graphs != FT_GRAPHS_NONE;
 	forward_begin(b, &s);
 	if (s.l->experts)
@@ -101,7 +119,7 @@ static void every_op(struct builder *b, const struct layer_sizes *s)
 	put_norm(b, s, "norm", norm_recipe(b)->norm);
 	qkv_enter(b, s);
 	qkv_forward(b, s);
-	if (!s->l->linear_heads) {
+	if (!s->linear) {
 		attention_inputs(b, s);
 		attention_mask(b, s);
 		put_sinks(b, s, false);
@@ -161,12 +179,12 @@ static void selective_ops(struct builder *b, const struct layer_sizes *s)
 		latent_up(b, s);
 		attention_inputs(b, s);
 	}
-	if (set & FT_MODULE_CORE_ATTENTION && !s->l->linear_heads)
+	if (set & FT_MODULE_CORE_ATTENTION && !s->linear)
 		attention_core(b, s, false);
 	if (set & FT_MODULE_OUT_PROJECTION)
 		put_gemm(b, "attention_out", FT_FORWARD, s->tokens, s->h, s->out);
 	if (set & FT_MODULE_NORM) {
-		if (!s->l->state_chunk)
+		if (!s->linear || !s->l->state_chunk)
 			put_norm(b, s, "norm", r->norm);
 		if (ft_layer_has_mlp(s->l))
 			put_norm(b, s, "add_norm", r->add_norm);
@@ -180,8 +198,10 @@ static void run_again(struct builder *b, const struct layer_sizes *s)
 	int64_t layer = s->l - b->model->layer;
 	enum ft_recompute how = layer_recompute(b, layer);
 
+	under_checkpoint(b, layer, true);
 	if (how == FT_RECOMPUTE_FULL) {
 		begin_layer(b, layer, false);
+		cast_weights(b, b->unit[layer]);
 		if (stops_inside_mlp(b, s)) {
 			attention_half(b, s);
 			mlp_inside(b, s);
@@ -288,6 +308,7 @@ void layer_pair(struct builder *b, int64_t forward, int64_t backward)
 
 	begin_layer(b, backward, true);
 	begin_layer(b, forward, false);
+	under_checkpoint(b, forward, false);
 	host(b, FT_HOST_PAIR, b->plan->graphs != FT_GRAPHS_FULL);
 	b->graphed = b->plan->graphs != FT_GRAPHS_NONE;
 	run_again(b, &k);

@@ -290,10 +290,10 @@ static size_t joined(const struct builder *b, int64_t layer,
 
 	for (size_t i = 0; i < n; i++) {
 		struct ft_matrix *last = kept ? &matrix[kept - 1] : NULL;
-		bool one =
-			matrix[i].of == FT_OF_ATTENTION ?
-				!l->linear_heads && !l->kv_lora_rank && joins_qkv(b) :
-				joins_gate_up(b);
+		bool one = matrix[i].of == FT_OF_ATTENTION ?
+				   ft_layer_attends(l) && !l->kv_lora_rank &&
+					   joins_qkv(b) :
+				   joins_gate_up(b);
 
 		if (last && one && last->of == matrix[i].of &&
 		    last->split == FT_SPLIT_OUTPUTS &&

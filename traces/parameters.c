@@ -22,11 +22,17 @@ static int64_t attention_tensors(const struct builder *b, const struct ft_layer 
 	const struct ft_model *m = b->model;
 	int64_t own = l->shares_kv ? 0 : l->values_are_keys ? 1 : 2;
 	int64_t inputs = joins_qkv(b) ? 1 : 1 + own;
-	int64_t n = inputs + 1;
+	/* of a state space beside: in, taps, their biases, three numbers a head, out, a norm */
+	int64_t states = l->states_beside ? 7 + !l->bare_states : 0;
+	int64_t n = inputs + 1 + states;
 
+	if (l->short_conv) /* in, taps, out */
+		return 3;
+	if (l->linear_rank) /* q, k, v, taps, two of the gate and two of the decay, three of rates, a norm, out */
+		return 13;
 	if (l->kv_lora_rank)
 		n = (l->q_lora_rank ? 3 : 1) + 4;
-	return n + (m->qkv_bias ? inputs : 0) + m->out_bias + m->sinks +
+	return n + (m->qkv_bias ? inputs : 0) + m->out_bias + l->sinks +
 	       (m->qk_norm == FT_QK_HEAD || m->qk_norm == FT_QK_WHOLE ?
 			1 + !l->shares_kv :
 			0);

@@ -119,7 +119,9 @@ static double attention_flop(const struct builder *b, const struct layer_sizes *
 {
 	double all = (double)b->plan->sequence, pairs;
 
-	if (s->l->linear_heads)
+	if (s->l->short_conv) /* its taps are among its parameters */
+		return 0;
+	if (s->linear)
 		return (s->l->state_chunk ? 7 : 8) *
 		       (double)(s->tokens * s->out * s->l->linear_key_dim);
 	pairs = is_unfused(b) || is_masked(b, s->l) ?
@@ -130,6 +132,15 @@ static double attention_flop(const struct builder *b, const struct layer_sizes *
 				 (double)(s->heads * b->sequences) /
 					 (double)b->plan->cp * pairs,
 				 (double)s->l->qk_head_dim, (double)s->l->v_head_dim);
+}
+
+/* That, and of a state space beside attention. */
+static double mixers_flop(const struct builder *b, const struct layer_sizes *s)
+{
+	struct layer_sizes state = state_sizes(b, s);
+
+	return attention_flop(b, s) +
+	       (s->l->states_beside ? attention_flop(b, &state) : 0);
 }
 
 /* Parameters of the experts' products that a token uses, as this rank's share of tokens has
@@ -151,9 +162,11 @@ static double selected_products(const struct builder *b, const struct layer_size
 	int64_t layer = s->l - m->layer;
 	double tp = (double)b->plan->tp, out = (double)(s->h * s->out);
 	double mlp = (double)(s->h * s->f), again = 0;
+	int64_t beside = s->l->states_beside ? state_sizes(b, s).out : 0;
 
 	if (set & FT_MODULE_OPS)
-		again += ft_layer_attention_parameters(m, layer) / tp - out + mlp;
+		again += ft_layer_attention_parameters(m, layer) / tp - out -
+			 (double)(s->h * beside) + mlp;
 	if (set & (FT_MODULE_MLP | FT_MODULE_MLP_UP))
 		again += (m->activation == FT_SWIGLU ? 2 : 1) * mlp;
 	if (set & FT_MODULE_MLP || (set & FT_MODULE_MLP_DOWN && output_is_needed(b)))
@@ -181,7 +194,7 @@ double layer_recomputed_flop(const struct builder *b, int64_t layer)
 		return 0;
 	if (b->plan->recompute == FT_RECOMPUTE_SELECTIVE)
 		return 2 * selected_products(b, &s, set) * (double)s.tokens +
-		       (set & FT_MODULE_CORE_ATTENTION && !s.l->linear_heads ?
+		       (set & FT_MODULE_CORE_ATTENTION && !s.linear ?
 				attention_flop(b, &s) :
 				0);
 	products = (ft_layer_attention_parameters(b->model, layer) +
@@ -190,5 +203,5 @@ double layer_recomputed_flop(const struct builder *b, int64_t layer)
 		   (s.l->experts ? expert_products(b, &s) : 0);
 	if (stops_inside_mlp(b, &s))
 		products -= (double)(s.h * s.f);
-	return 2 * products * (double)s.tokens + attention_flop(b, &s);
+	return 2 * products * (double)s.tokens + mixers_flop(b, &s);
 }

@@ -21,6 +21,7 @@
 #include "traces/block.h"
 #include "traces/casts.h"
 #include "traces/layer_input.h"
+#include "traces/mixers.h"
 #include "traces/sinks.h"
 
 static bool casts_again(const struct builder *b)
@@ -174,7 +175,7 @@ static double output_kept(const struct builder *b)
 static double score_bytes(const struct builder *b, const struct layer_sizes *s,
 			  unsigned set)
 {
-	if (!is_unfused(b) || s->l->linear_heads || set & FT_MODULE_CORE_ATTENTION)
+	if (!is_unfused(b) || s->linear || set & FT_MODULE_CORE_ATTENTION)
 		return 0;
 	return score_kept(b) * (double)s->heads * (double)b->plan->sequence +
 	       plain_copies(b, s);
@@ -186,7 +187,7 @@ static double sinks_kept(const struct builder *b, const struct layer_sizes *s,
 {
 	bool again = set & (FT_MODULE_CORE_ATTENTION | FT_MODULE_OPS);
 
-	return scales_for_sinks(b) && !again ? 2 * (double)s->out : 0;
+	return scales_for_sinks(b, s->l) && !again ? 2 * (double)s->out : 0;
 }
 
 /* What blocks other than llama's and GPT-2's keep more, or less, a token: no sum between
@@ -207,7 +208,7 @@ static double other_saved(const struct builder *b, const struct layer_sizes *s,
 		more -= b->model->norms > 1 ? h : 2 * h;
 	if (b->model->norms > 2)
 		more += 2 * h;
-	if (b->model->qk_norm && !s->l->linear_heads) /* norms' inputs */
+	if (b->model->qk_norm && !s->linear) /* norms' inputs */
 		more += (2 + operations) *
 			(double)(s->q + own_k(s) +
 				 (b->model->value_norm ? s->kv - own_k(s) : 0));
@@ -220,7 +221,7 @@ static double other_saved(const struct builder *b, const struct layer_sizes *s,
 		more += 2 * (double)(b->plan->sequence + s->q - s->k + s->out - s->v);
 	if (!(set & FT_MODULE_OPS))
 		more += joined_kept(b, s);
-	return more + (s->l->linear_heads ? 2 * (double)s->q : 0);
+	return more + (s->linear ? 2 * (double)s->q : 0);
 }
 
 /* Inputs of products and gradients of their outputs take what the layer keeps, within a
@@ -244,11 +245,26 @@ static double heads_kept(const struct builder *b, const struct layer_sizes *s)
 	double h = (double)s->h / (double)b->plan->tp;
 	double more = b->autocast && b->model->activation != FT_SWIGLU ? 6 * h : 0;
 
+	if (!s->linear)
+		return 2 * (double)s->q + output_kept(b) * (double)s->out + more;
+	if (s->l->short_conv)
+		return short_conv_kept(b) * (double)s->out;
 	if (s->l->state_chunk) /* of its scan, the same gated, and of the norm behind it */
-		return (gates_in_scan(b, s->l) ? 6 : 4) * (double)s->out;
-	if (s->l->linear_heads)
-		return (2 + output_kept(b)) * (double)s->out + delta_kept(s) + more;
-	return 2 * (double)s->q + output_kept(b) * (double)s->out + more;
+		return (gates_in_scan(b, s->l) && !s->l->bare_states ? 6 : 4) *
+		       (double)s->out;
+	return (2 + output_kept(b)) * (double)s->out + delta_kept(s) +
+	       decays_kept(b, s) + more;
+}
+
+/* A state space beside attention: what its own layer would keep, but for its input and the sum behind it. */
+static double states_kept(const struct builder *b, const struct layer_sizes *s)
+{
+	struct layer_sizes m = state_sizes(b, s);
+
+	if (!s->l->states_beside)
+		return 0;
+	return heads_kept(b, &m) + 2 * (double)(m.q + m.k + m.v + m.gate) +
+	       multipliers_kept(b, s);
 }
 
 /* Latents in front of their norms and behind, and the key that is turned. Where they are gathered
@@ -269,9 +285,9 @@ static double latents_kept(const struct builder *b, const struct layer_sizes *s,
 
 /* The norm in front of a state space is the product's own, which no module's name reaches (megatron/core/ssm/mamba_layer.py,
  * read 2026-11-28). */
-static unsigned mixer_set(const struct ft_layer *l, unsigned set)
+static unsigned mixer_set(const struct layer_sizes *s, unsigned set)
 {
-	return l->state_chunk ? set & ~(unsigned)FT_MODULE_NORM : set;
+	return s->linear && s->l->state_chunk ? set & ~(unsigned)FT_MODULE_NORM : set;
 }
 
 double layer_saved_bytes(const struct builder *b, int64_t layer, enum ft_recompute how)
@@ -285,9 +301,9 @@ double layer_saved_bytes(const struct builder *b, int64_t layer, enum ft_recompu
 
 	if (how == FT_RECOMPUTE_FULL)
 		return (b->model->halves ? halves : 1) * 2 * h * (double)s.part;
-	rest = heads_kept(b, &s) + (first_kept(b, mixer_set(s.l, set)) +
-				    (halves - 1) * first_kept(b, set)) *
-					   first_width(b, &s);
+	rest = heads_kept(b, &s) + states_kept(b, &s) +
+	       (first_kept(b, mixer_set(&s, set)) + (halves - 1) * first_kept(b, set)) *
+		       first_width(b, &s);
 	whole = halves * 2 * h *
 		(b->rules->tensor_parallel == FT_TP_MEGATRON ? sliced : 1);
 	if (set & FT_MODULE_OUT_PROJECTION) { /* its input, and the sum behind it */

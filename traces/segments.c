@@ -217,7 +217,6 @@ void segment_embed(struct stage *st, unsigned variant)
 		forward_unit(b, st->root, variant);
 	else if (gathers_ahead(b) && (variant & V_FIRST))
 		gather_weights(b, ends_held(b, true, st->last));
-	cast_weights(b, ends_held(b, true, false));
 	embedding_forward(b);
 	if (b->rules->asks_inputs)
 		host_waits(b, FT_HOST_INPUTS);
@@ -308,7 +307,7 @@ static void behind_head(struct stage *st, unsigned variant)
 	struct held outputs = outputs_held(b, st->first);
 
 	of_weights(b, true);
-	accumulate_gradients(b, ends_held(b, false, true), variant & V_FIRST);
+	accumulate_gradients(b, ends_held(b, false, true), variant & V_FIRST, false);
 	if (!is_fsdp(b->plan))
 		keep_gradients(st, outputs, variant & V_FIRST);
 	if (variant & V_SYNC && !is_fsdp(b->plan))
@@ -374,7 +373,7 @@ static void behind_backward(struct stage *st, struct layer_call k)
 	struct held unit = b->unit[k.layer];
 
 	of_weights(b, true);
-	accumulate_gradients(b, unit, k.variant & V_FIRST);
+	accumulate_gradients(b, unit, k.variant & V_FIRST, false);
 	keep_gradients(st, scan_laid(b, unit, k.variant & V_TOP), k.variant & V_FIRST);
 	if (k.variant & V_SYNC && is_fsdp(b->plan))
 		reduce_unit(b, unit, !(k.variant & V_FIRST) && !sums_whole(b));
@@ -449,7 +448,7 @@ void segment_embed_back(struct stage *st, unsigned variant)
 	of_weights(b, true);
 	await_reductions(b);
 	embedding_backward(b);
-	accumulate_gradients(b, ends_held(b, true, false), variant & V_FIRST);
+	accumulate_gradients(b, ends_held(b, true, false), variant & V_FIRST, true);
 	keep_root(st, variant & V_FIRST);
 	scan_ends(b);
 	if (is_fsdp(b->plan))

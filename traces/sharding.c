@@ -363,7 +363,7 @@ static void accumulate_in_two_sets(struct builder *b, double n)
 	put_memory(b, "accumulate", "add", 3 * width * n, 4);
 }
 
-void accumulate_gradients(struct builder *b, struct held unit, bool first)
+void accumulate_gradients(struct builder *b, struct held unit, bool first, bool table)
 {
 	struct held reduced = of_fsdp(b, unit);
 	double width = gradient_width(b), n = reduced.dense + reduced.experts;
@@ -374,6 +374,10 @@ void accumulate_gradients(struct builder *b, struct held unit, bool first)
 	first |= b->plan->sharding == FT_ZERO2; /* those of before are shards */
 	if (b->rules->gradient_fusion || (is_fsdp(b->plan) && !sums_whole(b)))
 		return;
+	if (b->autocast) {
+		gradients_under_autocast(b, n, first, table);
+		return;
+	}
 	if (has_two_gradients(b)) {
 		accumulate_in_two_sets(b, n);
 		return;

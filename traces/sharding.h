@@ -34,7 +34,8 @@ void put_reductions(struct builder *b, struct held unit);
 void reduce_gradients(struct builder *b, struct held unit, bool first);
 bool reduces_at_once(const struct builder *b);
 bool sums_shards(const struct builder *b); /* of micro-batches, each reduced */
-void accumulate_gradients(struct builder *b, struct held unit, bool first);
+/* first: of the first micro-batch; table: the embedding's. */
+void accumulate_gradients(struct builder *b, struct held unit, bool first, bool table);
 void cast_weights(struct builder *b, struct held unit);
 void mark_optimizer(struct builder *b, size_t from); /* what was put since then */
 /* ends: of the stage, embedding and head. */

@@ -15,6 +15,21 @@ static bool dealt(const struct ft_plan *plan, const struct ft_stack *stack,
 		       (long long)plan->cp, (long long)mine, what, stack->name);
 }
 
+/* Of what stands in attention's place or beside it. */
+static bool mixer_dealt(const struct ft_plan *plan, const struct ft_stack *stack,
+			const struct ft_layer *l, struct ft_error *err)
+{
+	const char *heads = l->short_conv  ? "channels of a convolution" :
+			    l->state_chunk ? "heads of a state space" :
+					     "value heads of a delta rule";
+	const char *groups = l->state_chunk ? "groups of a state space" :
+					      "key heads of a delta rule";
+
+	return !l->linear_heads ||
+	       (dealt(plan, stack, l->linear_heads, heads, err) &&
+		dealt(plan, stack, l->linear_key_heads, groups, err));
+}
+
 /* Those of a delta rule, and with that way of attention those of queries and of keys. Source:
  * Transformer Engine, which asserts both (context_parallel.py, read 2026-11-25). */
 static bool heads_can_be_dealt(const struct ft_model *model, const struct ft_plan *plan,
@@ -25,18 +40,11 @@ static bool heads_can_be_dealt(const struct ft_model *model, const struct ft_pla
 	for (int64_t i = 0; i < model->n_layers; i++) {
 		const struct ft_layer *l = &model->layer[i];
 
-		if (l->linear_heads ?
-			    !dealt(plan, stack, l->linear_heads,
-				   l->state_chunk ? "heads of a state space" :
-						    "value heads of a delta rule",
-				   err) ||
-				    !dealt(plan, stack, l->linear_key_heads,
-					   l->state_chunk ? "groups of a state space" :
-							    "key heads of a delta rule",
-					   err) :
-			    all && (!dealt(plan, stack, l->heads, "heads", err) ||
-				    !dealt(plan, stack, l->kv_heads, "key-value heads",
-					   err)))
+		if (!mixer_dealt(plan, stack, l, err))
+			return false;
+		if (all && ft_layer_attends(l) &&
+		    (!dealt(plan, stack, l->heads, "heads", err) ||
+		     !dealt(plan, stack, l->kv_heads, "key-value heads", err)))
 			return false;
 	}
 	return true;

@@ -20,7 +20,7 @@
  * (measurements/probes/h100-2026-11-27-state-space-unseen) take 0.55 to 1.0 times what this says in chunks of 128 tokens and 0.5
  * to 2.0 times in chunks of 256, small ones aside.
  */
-#include "traces/block.h"
+#include "traces/mixers.h"
 
 /* Bytes of each number of three kinds that some kernels of one name touch. */
 struct touched {

@@ -57,8 +57,9 @@ enum ft_plain { /* attention in the model's class, if no kernel of PyTorch's ser
 /* One transformer block: attention or what stands in its place, and an MLP, routed or dense or none. */
 struct ft_layer {
 	int64_t heads, kv_heads;
-	int64_t qk_head_dim, v_head_dim; /* equal but for latent attention */
+	int64_t qk_head_dim, v_head_dim; /* mostly equal, not in latent attention */
 	bool values_are_keys; /* as the product makes them: there is none for values */
+	bool sinks;	      /* a number for each head in the softmax */
 	bool shares_kv; /* keys and values are an earlier layer's: it has no products for them */
 	int64_t q_lora_rank, kv_lora_rank, qk_rope_head_dim; /* 0: plain */
 	int64_t window;	      /* tokens seen back; 0: all */
@@ -67,8 +68,13 @@ struct ft_layer {
 				* state space in place of attention; 0: attention */
 	int64_t linear_key_heads, linear_key_dim, linear_value_dim;
 	int64_t linear_taps; /* of the convolution before it */
+	int64_t linear_rank; /* width from which a delta rule's gate is made, and a decay of each channel (Kimi Delta
+				* Attention, arXiv 2510.26692); 0: one decay a head, a gate from hidden_size */
 	int64_t state_chunk; /* tokens of a chunk of a state space (Mamba-2, arXiv 2405.21060: groups
 				* and state are key heads and their width); 0: a delta rule */
+	bool short_conv; /* a gated convolution, which has no rule: its channels are linear_heads, one wide */
+	bool states_beside; /* a state space beside attention, on the same input, their outputs added */
+	bool bare_states; /* no norm behind the state space */
 	int64_t intermediate; /* width of a dense MLP; 0 in a routed layer and where there is no MLP */
 	int64_t experts; /* routed experts; 0: dense */
 	int64_t experts_per_token;
@@ -118,14 +124,16 @@ struct ft_model {
 			     * one in front and one behind, and the router's has none to share */
 	int64_t layer_input; /* width of what each layer reads of a token by itself (per-layer
 			       * embeddings), from a table as wide for all layers; 0: none */
-	int64_t layer_input_rows;  /* of that table */
-	bool sinks;		   /* a number for each head in the softmax */
-	bool clamped;		   /* both inputs of the experts' gate, before it */
-	bool tanh_gate;		   /* the MLP's gate is a GELU's approximation */
-	bool all_experts;	   /* in the class each expert computes all tokens */
-	bool halves;		   /* a framework's layer is one of ours' halves */
-	bool scaled_rope;	   /* rotary positions that also scale what they turn */
-	bool scaled_logits;	   /* times a number */
+	int64_t layer_input_rows; /* of that table */
+	bool sinks;		  /* some layer has them */
+	bool value_scale;	  /* values times a number */
+	bool multipliers;	  /* products' inputs and outputs times numbers (muP) */
+	bool clamped;		  /* both inputs of the experts' gate, before it */
+	bool tanh_gate;		  /* the MLP's gate is a GELU's approximation */
+	bool all_experts;	  /* in the class each expert computes all tokens */
+	bool halves;		  /* a framework's layer is one of ours' halves */
+	bool scaled_rope;	  /* rotary positions that also scale what they turn */
+	bool scaled_logits;	  /* times a number */
 	bool score_cap, logit_cap; /* tanh on scores, on logits */
 	bool causal;		   /* a token does not see those behind it */
 	int64_t predicted; /* tokens predicted ahead beside the next one (MTP): each
@@ -153,8 +161,9 @@ const char *ft_model_key(size_t i);
 struct ft_plan;
 void ft_model_fit(struct ft_model *model, const struct ft_plan *plan);
 
-/* Has the block an MLP, dense or routed? */
+/* Has the block an MLP, dense or routed? And attention? */
 bool ft_layer_has_mlp(const struct ft_layer *layer);
+bool ft_layer_attends(const struct ft_layer *layer);
 
 /* Width of what routed experts read and write: hidden_size, or a space of their own. */
 int64_t ft_layer_expert_hidden(const struct ft_model *model,
@@ -163,7 +172,8 @@ int64_t ft_layer_expert_hidden(const struct ft_model *model,
 /* Norms as wide as hidden_size of a model's layer: half as many where there is no MLP. */
 int ft_layer_norms(const struct ft_model *model, const struct ft_layer *layer);
 
-/* Numbers that each head of a delta rule (2) or of a state space (1) takes of a token beside its values. */
+/* Numbers that each head of a delta rule (2; of Kimi's, beside its decays, 1) or of a state space (1) takes of a token beside
+ * its values. */
 int64_t ft_layer_linear_rates(const struct ft_layer *layer);
 
 /* Rows of embedding and head once padded for this tensor split. */

@@ -149,6 +149,7 @@ struct ft_run {
 	ft_ps step;
 	struct ft_breakdown breakdown; /* adds up to the step */
 	double spread_frac; /* of the step, from its kernels: one standard deviation */
+	double host_spread_frac; /* likewise, from how much hosts differ (host_factor) */
 	double extrapolated_frac;
 	uint64_t events, jumped; /* jumped: of passes that go as one before */
 	size_t n_classes, n_stages, n_shares;

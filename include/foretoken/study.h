@@ -115,6 +115,7 @@ struct ft_traits {
 	double micro_batches; /* of a replica */
 	double tp, pp, cp, ep;
 	double kernel_spread_frac; /* of its step, from its kernels' held-out errors */
+	double host_spread_frac;   /* and from how much hosts differ */
 };
 
 /* A trait: a column of study/residuals.csv and a key of `distance` in study/ranges.yaml.
