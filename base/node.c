@@ -200,29 +200,47 @@ static struct node *enter(struct arena *mem, struct node *parent, const char *ke
 	return map;
 }
 
-bool node_put_node(struct arena *mem, struct node *root, const char *dotted,
-		   const struct ft_mark *at, struct node *value, struct ft_error *err)
+/* "a.b.c", whose words stand in one line from `at` on (NULL: nowhere), but for the first `hidden` characters. */
+struct dotted {
+	const char *path;
+	size_t hidden;
+	const struct ft_mark *at;
+};
+
+static bool put_below(struct arena *mem, struct node *root, struct dotted to,
+		      struct node *value, struct ft_error *err)
 {
-	const char *rest = dotted;
+	const char *rest = to.path;
+	struct ft_mark here = to.at ? *to.at : (struct ft_mark){ 0 };
+	const struct ft_mark *at = to.at ? &here : NULL;
 	char key[128];
 
 	for (;;) {
-		size_t len = strcspn(rest, ".");
+		size_t len = strcspn(rest, "."), from = (size_t)(rest - to.path);
 
 		if (!len || len >= sizeof(key))
-			return ft_fail(err, at, "'%.80s' is not a key", dotted);
+			return ft_fail(err, to.at, "'%.80s' is not a key", to.path);
 		memcpy(key, rest, len);
 		key[len] = '\0';
+		if (at && from > to.hidden)
+			here.column = to.at->column + (int)(from - to.hidden);
 		if (!rest[len])
 			break;
 		root = enter(mem, root, key, at);
 		if (!root)
-			return ft_fail(err, at, "'%s' is a list, not a map", key);
+			return ft_fail(err, to.at, "'%s' is a list, not a map", key);
 		rest += len + 1;
 	}
 	/* model.name over {name: X, ...} and over plain X mean the same */
 	node_put(mem, root, key, at, value);
 	return true;
+}
+
+bool node_put_node(struct arena *mem, struct node *root, const char *dotted,
+		   const struct ft_mark *at, struct node *value, struct ft_error *err)
+{
+	return put_below(mem, root, (struct dotted){ dotted, strlen(dotted), at },
+			 value, err);
 }
 
 bool node_put_path(struct arena *mem, struct node *root, const char *dotted,
@@ -265,7 +283,8 @@ bool node_set_below(struct arena *mem, struct node *root, const char *head,
 		return false;
 	value->mark = at;
 	value->mark.column += (int)(eq + 1 - assignment);
-	return node_put_node(mem, root, key, &at, value, err);
+	return put_below(mem, root, (struct dotted){ key, strlen(head), &at }, value,
+			 err);
 }
 
 bool node_set(struct arena *mem, struct node *root, const char *assignment,

@@ -151,6 +151,8 @@ static bool import_probe(struct ft_store *s, const char *path,
 				"out\n",
 				path, line);
 	}
+	if (ok && !line)
+		ok = ft_fail(err, &(struct ft_mark){ path, 1, 1 }, "is empty");
 	arena_release(&mem);
 	return ok;
 }

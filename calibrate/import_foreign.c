@@ -41,10 +41,10 @@ static int fields(char *line, char **field, int most)
 
 /* A log of nccl-tests while it is read. */
 struct nccl_log {
-	const char *op; /* ours; NULL until the log names one */
-	int ranks, line;
-	char host[64]; /* of the first rank */
-	bool several;  /* a rank has another */
+	const char *op;		    /* ours; NULL until the log names one */
+	int ranks, line, rank_line; /* rank_line: of the last rank */
+	char host[64];		    /* of the first rank */
+	bool several;		    /* a rank has another */
 };
 
 /* "#  Rank  0 Group  0 Pid  1 on  HOST device  0 [0x1b] NAME" */
@@ -54,6 +54,7 @@ static void read_rank(struct nccl_log *log, const char *text)
 	char host[64];
 
 	log->ranks++;
+	log->rank_line = log->line;
 	if (!on || sscanf(on, " on %63s", host) != 1)
 		return;
 	log->several |= log->host[0] && strcmp(log->host, host) != 0;
@@ -78,6 +79,23 @@ static int time_field(int fields)
 	return fields >= 13 ? 5 : fields >= 11 ? fields - 8 : fields - 4;
 }
 
+/* Results come behind the operation and at least two ranks. */
+static bool has_head(const struct nccl_log *log, const char *path, struct ft_error *err)
+{
+	struct ft_mark at = { path, log->ranks ? log->rank_line : 1, 1 };
+
+	if (log->op && log->ranks == 1)
+		return ft_fail(
+			err, &at,
+			"is a run of one rank, which sends nothing; take the log "
+			"of a run on two GPUs or more (-g 2, or a rank for each)");
+	at.line = 1;
+	return (log->op && log->ranks) ||
+	       ft_fail(err, &at,
+		       "names %s; nccl-tests prints it at the top, keep those lines",
+		       log->op ? "no ranks" : "no collective");
+}
+
 /* size count type [redop] [root] | time algbw busbw wrong | ...  1: a result, 0: another
  * line, -1: a mistake. */
 static int read_result(const struct nccl_log *log, const char *path, char *text,
@@ -89,13 +107,8 @@ static int read_result(const struct nccl_log *log, const char *path, char *text,
 
 	if (k < 0)
 		return 0;
-	if (!log->op || log->ranks < 2) {
-		at.line = 1;
-		ft_fail(err, &at,
-			"names %s; nccl-tests prints it at the top, keep those lines",
-			log->op ? "no ranks" : "no collective");
+	if (!has_head(log, path, err))
 		return -1;
-	}
 	*m = (struct ft_measurement){
 		.kind = "collective",
 		.kernel = log->op,

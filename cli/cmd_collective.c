@@ -111,6 +111,18 @@ static const struct argp argp = {
 	NULL,
 };
 
+/* Is there something, and something on both sides of each comma? */
+static bool has_pieces(const char *list, const char *option, struct ft_error *err)
+{
+	size_t n = strlen(list);
+
+	if (!n)
+		return ft_fail(err, NULL, "%s: the list is empty", option);
+	return (list[0] != ',' && list[n - 1] != ',' && !strstr(list, ",,")) ||
+	       ft_fail(err, NULL, "%s: a comma in '%.80s' has nothing beside it",
+		       option, list);
+}
+
 /* Cut a list at its commas; each piece to number(). */
 static bool list(const char *text, const char *option, double *out, size_t *n,
 		 struct ft_error *err)
@@ -120,6 +132,8 @@ static bool list(const char *text, const char *option, double *out, size_t *n,
 
 	if (strlen(text) >= sizeof(copy))
 		return ft_fail(err, NULL, "%s: the list is too long", option);
+	if (!has_pieces(text, option, err))
+		return false;
 	memcpy(copy, text, strlen(text) + 1);
 	for (char *p = strtok_r(copy, ",", &save); p; p = strtok_r(NULL, ",", &save)) {
 		if (*n == MOST_VALUES)
@@ -136,7 +150,7 @@ static bool list(const char *text, const char *option, double *out, size_t *n,
 				       option, p);
 		(*n)++;
 	}
-	return *n || ft_fail(err, NULL, "%s: the list is empty", option);
+	return true;
 }
 
 /* What is asked for: every size at every number of ranks, for one op after another. */
@@ -191,6 +205,8 @@ static bool lines_of_ops(const char *list_of_ops, struct sweep *s, struct ft_err
 
 	if (strlen(list_of_ops) >= sizeof(ops))
 		return ft_fail(err, NULL, "--op: the list is too long");
+	if (!has_pieces(list_of_ops, "--op", err))
+		return false;
 	memcpy(ops, list_of_ops, strlen(list_of_ops) + 1);
 	for (char *p = strtok_r(ops, ",", &save); p; p = strtok_r(NULL, ",", &save)) {
 		if (!ft_collective_find(p, &s->call.op))
@@ -203,7 +219,7 @@ static bool lines_of_ops(const char *list_of_ops, struct sweep *s, struct ft_err
 		if (!lines_of_op(s, err))
 			return false;
 	}
-	return s->n || ft_fail(err, NULL, "--op: the list is empty");
+	return true;
 }
 
 static bool lines(const struct args *a, struct sweep *s, struct ft_error *err)

@@ -1,4 +1,5 @@
 /* cli/cmd_explain.c - foretoken explain KEY */
+#include <ctype.h>
 #include <string.h>
 #include <strings.h>
 
@@ -130,8 +131,8 @@ static const char *reader_of(const char *path)
 	return "study/scenario.c";
 }
 
-/* In lines of a terminal's width, each behind its margin. */
-static void tell_words(const char *margin, const char *words)
+/* In lines of a terminal's width, behind a margin: the first line's begins with a word, if any. */
+static void tell_named(const char *name, const char *margin, const char *words)
 {
 	enum { WIDTH = 78 };
 	int column = 0;
@@ -143,11 +144,27 @@ static void tell_words(const char *margin, const char *words)
 			putchar('\n');
 			column = 0;
 		}
-		column += printf("%s%.*s", column ? " " : margin, len, words);
+		column += column ? printf(" %.*s", len, words) :
+				   printf("%s%.*s", name, len, words);
+		name = margin;
 		words += len;
 		words += strspn(words, " ");
 	}
 	putchar('\n');
+}
+
+static void tell_words(const char *margin, const char *words)
+{
+	tell_named(margin, margin, words);
+}
+
+static void tell_default(struct explainer *e, const char *value, const char *of)
+{
+	tell_named("  default   ", "            ",
+		   !of ? value :
+			 arena_printf(&e->mem,
+				      "%s (%s; a stack, GPU or node may say another)",
+				      value, of));
 }
 
 static void tell(struct explainer *e, const char *path, const char *about)
@@ -165,11 +182,8 @@ static void tell(struct explainer *e, const char *path, const char *about)
 	}
 	puts(path);
 	tell_words("  ", about);
-	printf("  default   %s", value);
-	if (of)
-		printf(" (%s; a stack, GPU or node may say another)", of);
-	printf("\n  read by   %s\n  more      man foretoken-scenario\n",
-	       reader_of(path));
+	tell_default(e, value, of);
+	printf("  read by   %s\n  more      man foretoken-scenario\n", reader_of(path));
 }
 
 /* A key of another file than a scenario, as its manual page tells it. */
@@ -186,15 +200,15 @@ static size_t tell_page_keys(const struct page_key *key, size_t n, const char *w
 		       key[i].of);
 		tell_words("  ", key[i].about);
 		if (key[i].usual)
-			printf("  default   %s\n", key[i].usual);
+			tell_named("  default   ", "            ", key[i].usual);
 		printf("  more      man %s\n", key[i].page);
 	}
 	return told;
 }
 
 /* Rows of the documents' tables that have the word as a whole name, or as a part of it. */
-static size_t tell_rows(const struct explainer *e, const char *word,
-			enum table_meant how, bool told)
+static size_t tell_rows(struct explainer *e, const char *word, enum table_meant how,
+			bool told)
 {
 	size_t found = 0;
 
@@ -210,7 +224,9 @@ static size_t tell_rows(const struct explainer *e, const char *word,
 		if (row->json)
 			printf("  a number of an answer: %s\n", row->words);
 		tell_words("  ", row->about);
-		printf("  more      %s, under \"%s\"\n", row->page, row->section);
+		tell_named("  more      ", "            ",
+			   arena_printf(&e->mem, "%s, under \"%s\"", row->page,
+					row->section));
 	}
 	return found;
 }
@@ -302,13 +318,21 @@ static bool tell_without_unit(struct explainer *e, const char *word)
 	       tell_all(e, arena_text_n(&e->mem, word, (size_t)(comma - word)));
 }
 
+/* Commas and dots stand between names and are none. */
+static bool has_letters(const char *word)
+{
+	while (*word && !isalnum((unsigned char)*word))
+		word++;
+	return *word;
+}
+
 static bool explain(struct explainer *e, const char *word, struct ft_error *err)
 {
 	const char *near;
 
-	if (tell_all(e, word) || tell_without_unit(e, word))
+	if (has_letters(word) && (tell_all(e, word) || tell_without_unit(e, word)))
 		return true;
-	near = nearest(e, word);
+	near = has_letters(word) ? nearest(e, word) : NULL;
 	if (near)
 		return ft_fail(err, NULL,
 			       "no key, row, item or word is called '%.60s'; "

@@ -48,7 +48,7 @@ static bool read_loadings(struct arena *mem, struct factors *f, const struct nod
 	struct reader r = reader_open(map, err);
 	double squares = 0;
 
-	for (size_t i = 0; i < map->n; i++) {
+	for (size_t i = 0; r.map && i < map->n; i++) {
 		size_t k = factor_of(mem, f, map->key[i]);
 		double loading = read_quantity(&r, map->key[i], DIM_NONE, 0);
 
@@ -57,7 +57,7 @@ static bool read_loadings(struct arena *mem, struct factors *f, const struct nod
 		to[k] = loading;
 		squares += loading * loading;
 	}
-	if (!r.failed && squares > 1)
+	if (squares > 1)
 		return reader_fail(&r, NULL, "has loadings whose squares exceed 1");
 	return reader_close(&r);
 }
@@ -77,13 +77,15 @@ static bool read_all(struct arena *mem, struct factors *f, const struct node *ro
 	for (int c = 0; c < CAUSES; c++) {
 		const struct node *of = read_need(&loadings, cause_names[c]);
 
-		if (of && of->kind == NODE_MAP &&
-		    !read_loadings(mem, f, of, f->loading[c], err))
+		if (!read_loadings(mem, f, of, f->loading[c], err))
 			return false;
 	}
 	idle = reader_open(hours, err);
-	f->idle_low = read_quantity(&idle, "low", DIM_NONE, 1);
-	f->idle_high = read_quantity(&idle, "high", DIM_NONE, 1);
+	f->idle_low = read_quantity(&idle, "low", DIM_NONE, 0);
+	f->idle_high = read_quantity(&idle, "high", DIM_NONE, 0);
+	if (!idle.failed && (!(f->idle_low > 0) || f->idle_low > 1 || f->idle_high < 1))
+		reader_fail(&idle, NULL,
+			    "needs a low above 0 and up to 1, and a high of 1 or more");
 	return reader_close(&loadings) && reader_close(&idle);
 }
 

@@ -129,6 +129,14 @@ static double rated_w(const struct node *profile, struct arena *mem)
 	return given(of, mem, "power", "limit", DIM_W);
 }
 
+/* Also by the curve that it is, unless the map has it itself. */
+static bool names(const struct node *map, const char *key,
+		  const struct ft_memory_curve *c)
+{
+	return !strcmp(c->kernel, key) ||
+	       (c->as && !strcmp(c->as, key) && !node_get(map, c->kernel));
+}
+
 /* kernels: {copy: 500 W, ...}, of curves that have been read. */
 static void read_kernel_watts(struct reader *outer, struct arena *mem,
 			      const struct node *profile, struct ft_gpu *gpu)
@@ -151,7 +159,7 @@ static void read_kernel_watts(struct reader *outer, struct arena *mem,
 			w.value *= scale, w.low *= scale, w.high *= scale;
 		}
 		for (size_t k = 0; k < gpu->n_memory; k++)
-			if (!strcmp(gpu->memory[k].kernel, map->key[i])) {
+			if (names(map, map->key[i], &gpu->memory[k])) {
 				gpu->memory[k].w = w;
 				any = true;
 			}

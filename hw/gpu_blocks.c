@@ -44,24 +44,47 @@ void gpu_read_rows(struct reader *r, struct gpu_rows *rows)
 	}
 }
 
-static void read_formats(struct reader *r, struct arena *mem, double fallback,
+/* Times or rates by format against what the block is about; 1 where none is given. */
+static void read_formats(struct reader *r, struct arena *mem,
 			 struct ft_number out[FT_DTYPES])
 {
 	for (int d = 0; d < FT_DTYPES; d++) {
 		const char *dtype = ft_dtype_name((enum ft_dtype)d);
 
-		out[d] = read_number_or(r, mem, dtype, DIM_FRAC, fallback);
+		out[d] = read_number_or(r, mem, dtype, DIM_FRAC, 1);
 		reader_bound(r, dtype, &out[d], 0.001, 10);
 	}
 }
 
-/* A map from formats to plain numbers; formats that are absent get fallback. */
-static void read_by_dtype(struct reader *outer, struct arena *mem, const char *key,
-			  double fallback, struct ft_number out[FT_DTYPES])
+/* What products reach of the peak, of each format that has one. */
+static void read_efficiency(struct reader *outer, struct reader *profile,
+			    struct arena *mem, struct ft_gpu *gpu)
 {
-	struct reader r = gpu_open_block(outer, mem, read_node(outer, key));
+	struct reader r = gpu_open_block(outer, mem, read_need(outer, "efficiency"));
 
-	read_formats(&r, mem, fallback, out);
+	for (int d = 0; r.map && d < FT_DTYPES; d++) {
+		const char *dtype = ft_dtype_name((enum ft_dtype)d);
+		struct ft_number *out = &gpu->gemm_efficiency[d];
+
+		if (read_has(&r, dtype))
+			*out = read_number(&r, mem, dtype, DIM_FRAC);
+		else if (gpu->peak_flop_per_s[d].value > 0)
+			reader_fail_node(
+				&r, dtype,
+				node_path(profile->map,
+					  arena_printf(mem, "peak.%s", dtype)),
+				"has a peak, and no gemm.efficiency beside it: what share of it "
+				"products reach");
+		reader_bound(&r, dtype, out, 0.001, 10);
+	}
+	gpu_close_block(&r, outer);
+}
+
+static void read_sustained(struct reader *outer, struct arena *mem, struct ft_gpu *gpu)
+{
+	struct reader r = gpu_open_block(outer, mem, read_node(outer, "sustained"));
+
+	read_formats(&r, mem, gpu->sustained);
 	gpu_close_block(&r, outer);
 }
 
@@ -71,7 +94,7 @@ static void read_tuned(struct reader *outer, struct arena *mem, struct ft_gemm_t
 	struct reader r = gpu_open_block(outer, mem, read_node(outer, "tuned"));
 	const struct node *list = read_node(&r, "sources");
 
-	read_formats(&r, mem, 1, t->time);
+	read_formats(&r, mem, t->time);
 	if (r.map && !r.failed && (!list || list->kind != NODE_LIST))
 		reader_fail(&r, list ? "sources" : NULL,
 			    "needs 'sources', a list of codes of the rows' column "
@@ -177,11 +200,11 @@ void gpu_read_gemm(struct reader *outer, struct arena *mem, struct ft_gpu *gpu,
 	gpu->gemm_spread = read_number(&r, mem, "spread", DIM_FRAC);
 	read_gemm_model(&r, mem, &gpu->gemm_model);
 	read_distance(&r, mem, &gpu->gemm_model);
-	read_by_dtype(&r, mem, "efficiency", 0.6, gpu->gemm_efficiency);
-	read_by_dtype(&r, mem, "sustained", 1, gpu->sustained);
+	read_efficiency(&r, outer, mem, gpu);
+	read_sustained(&r, mem, gpu);
 	read_tuned(&r, mem, &gpu->gemm_tuned);
 	gpu->any_layout = read_bool(&r, "any_layout", false);
-	gpu->gemm_grouped = read_number_or(&r, mem, "grouped", DIM_NONE, 1.08);
+	gpu->gemm_grouped = read_number(&r, mem, "grouped", DIM_NONE);
 	reader_bound(&r, "grouped", &gpu->gemm_grouped, 0.01, 100);
 	gpu->gemm_mxfp8 = read_number_or(&r, mem, "mxfp8_time", DIM_NONE, 1);
 	reader_bound(&r, "mxfp8_time", &gpu->gemm_mxfp8, 0.01, 100);
@@ -257,10 +280,54 @@ static void read_curve_rows(struct reader *outer, struct arena *mem, double scal
 	gpu_close_block(&r, outer);
 }
 
+static void read_own(struct reader *r, struct arena *mem, double scale,
+		     struct ft_memory_curve *c)
+{
+	c->start_s = read_number(r, mem, "start", DIM_S);
+	c->bytes_per_s = read_positive(r, mem, "bandwidth", DIM_BYTES_PER_S);
+	scale_rate(r, &c->bytes_per_s, scale);
+	c->half_bytes = read_number_or(r, mem, "half", DIM_BYTES, 0);
+	c->sharpness = read_number_or(r, mem, "sharpness", DIM_NONE, 1);
+	c->row_sharpness =
+		read_number_or(r, mem, "row_sharpness", DIM_NONE, c->sharpness.value);
+	read_curve_rows(r, mem, scale, c);
+	c->traffic = read_number_or(r, mem, "traffic", DIM_NONE, 2);
+	reader_bound(r, "traffic", &c->traffic, 0.01, 1000);
+	reader_bound(r, "sharpness", &c->sharpness, 1, 1000);
+	reader_bound(r, "row_sharpness", &c->row_sharpness, 1, 1000);
+}
+
+/* {as: strided, bytes: 3}: that curve, of which a byte of this kernel counts as so many. */
+static void read_as(struct reader *r, struct arena *mem, const struct ft_gpu *gpu,
+		    struct ft_memory_curve *c)
+{
+	const char *as = read_text(r, "as", NULL);
+	const struct ft_memory_curve own = *c;
+	const struct ft_memory_curve *other = NULL;
+
+	for (size_t i = 0; i < gpu->n_memory && as && !other; i++)
+		if (!strcmp(gpu->memory[i].kernel, as) && !gpu->memory[i].as &&
+		    gpu->memory[i].warm == c->warm)
+			other = &gpu->memory[i];
+	if (!other)
+		reader_fail(r, "as", "names no curve that has a bandwidth of its own");
+	else
+		*c = *other;
+	if (c->n_rows) /* each rank of a card gets its part of them: hw/gpu.c */
+		c->row = memcpy(ARENA_ARRAY(mem, c->n_rows, struct ft_memory_row),
+				c->row, c->n_rows * sizeof(*c->row));
+	c->kernel = own.kernel;
+	c->as = as;
+	c->as_bytes = read_positive(r, mem, "bytes", DIM_NONE);
+	reader_bound(r, "bytes", &c->as_bytes, 0.01, 100);
+}
+
+/* as: that it is another's, which has been read. */
 static void read_curve(struct reader *outer, struct arena *mem, const char *key,
-		       double scale, struct ft_memory_curve *c)
+		       bool as, double scale, struct ft_gpu *gpu)
 {
 	struct reader r = gpu_open_block(outer, mem, read_node(outer, key));
+	struct ft_memory_curve *c = &gpu->memory[gpu->n_memory];
 	size_t len = strlen(key);
 
 	c->warm = len > 5 && !strcmp(key + len - 5, ".warm");
@@ -268,19 +335,28 @@ static void read_curve(struct reader *outer, struct arena *mem, const char *key,
 	if (!text_is_name(c->kernel))
 		reader_fail(&r, NULL, "'%.70s' " TEXT_NAME_RULE, c->kernel,
 			    (int)LIMIT_NAME_BYTES);
-	c->start_s = read_number(&r, mem, "start", DIM_S);
-	c->bytes_per_s = read_positive(&r, mem, "bandwidth", DIM_BYTES_PER_S);
-	scale_rate(&r, &c->bytes_per_s, scale);
-	c->half_bytes = read_number_or(&r, mem, "half", DIM_BYTES, 0);
-	c->sharpness = read_number_or(&r, mem, "sharpness", DIM_NONE, 1);
-	c->row_sharpness =
-		read_number_or(&r, mem, "row_sharpness", DIM_NONE, c->sharpness.value);
-	read_curve_rows(&r, mem, scale, c);
-	c->traffic = read_number_or(&r, mem, "traffic", DIM_NONE, 2);
-	reader_bound(&r, "traffic", &c->traffic, 0.01, 1000);
-	reader_bound(&r, "sharpness", &c->sharpness, 1, 1000);
-	reader_bound(&r, "row_sharpness", &c->row_sharpness, 1, 1000);
+	if (as)
+		read_as(&r, mem, gpu, c);
+	else
+		read_own(&r, mem, scale, c);
+	gpu->n_memory++;
 	gpu_close_block(&r, outer);
+}
+
+/* Those of their own first, which others may be. */
+static void read_curves(struct reader *in, struct arena *mem, double memory, double die,
+			struct ft_gpu *gpu)
+{
+	gpu->memory = ARENA_ARRAY(mem, in->map->n + 1, struct ft_memory_curve);
+	for (int as = 0; as < 2; as++)
+		for (size_t i = 0; i < in->map->n; i++) {
+			const char *key = in->map->key[i];
+
+			if (strcmp(key, "provenance") &&
+			    !node_get(in->map->item[i], "as") == !as)
+				read_curve(in, mem, key, as,
+					   strcmp(key, "strided") ? memory : die, gpu);
+		}
 }
 
 void gpu_read_memory(struct reader *outer, struct arena *mem, struct ft_gpu *gpu,
@@ -291,17 +367,8 @@ void gpu_read_memory(struct reader *outer, struct arena *mem, struct ft_gpu *gpu
 
 	gpu->memory_spread = read_number(&r, mem, "spread", DIM_FRAC);
 	in = gpu_open_block(&r, mem, read_need(&r, "curves"));
-	if (in.map) {
-		gpu->memory = ARENA_ARRAY(mem, in.map->n + 1, struct ft_memory_curve);
-		for (size_t i = 0; i < in.map->n; i++) {
-			const char *key = in.map->key[i];
-
-			if (strcmp(key, "provenance"))
-				read_curve(&in, mem, key,
-					   strcmp(key, "strided") ? memory : die,
-					   &gpu->memory[gpu->n_memory++]);
-		}
-	}
+	if (in.map)
+		read_curves(&in, mem, memory, die, gpu);
 	if (!in.failed && !node_get(in.map, "default"))
 		reader_fail(&in, NULL, "lacks the key 'default'");
 	gpu_close_block(&in, &r);

@@ -46,6 +46,10 @@ bool config_read(struct arena *mem, const struct family *family, const struct no
 		 struct ft_model *model, struct config_idle *idle, struct ft_error *err)
 	__attribute__((warn_unused_result));
 
+/* Common names in a mistake become those under which the scenario's map, or else the file's, has them. */
+void config_spell(const struct family *family, const struct node *over,
+		  const struct node *base, struct ft_error *err);
+
 /* Is common among them? */
 bool config_is_idle(const struct config_idle *idle, const char *common);
 

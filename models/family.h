@@ -92,6 +92,10 @@ const char *family_common_name(const struct family *family, const char *key);
 /* The type's own name of a common one: the same where it has none. */
 const char *family_own_name(const struct family *family, const char *common);
 
+/* The i-th of the type's own names of a common one; NULL behind the last. */
+const char *family_other_name(const struct family *family, const char *common,
+			      size_t i);
+
 /* The i-th key of the family's that lies in a map inside, "ffn_config.moe_top_k", and
  * its common name; NULL behind the last. */
 const char *family_inner_key(const struct family *family, size_t i,

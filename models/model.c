@@ -338,8 +338,11 @@ static bool load(struct arena *mem, const struct node *node, struct ft_model *mo
 	if (!set_name(mem, node, &wish, model, err))
 		return false;
 	if (!config_read(mem, family, map, model, &idle, err) ||
-	    !bounded(map, model, err) ||
-	    !settle_idle(mem, family, &wish, &idle, model, err))
+	    !bounded(map, model, err)) {
+		config_spell(family, wish.over, wish.base, err);
+		return false;
+	}
+	if (!settle_idle(mem, family, &wish, &idle, model, err))
 		return false;
 	if (!model->from)
 		model->from = without_provenance(mem, &wish);

@@ -371,13 +371,20 @@ const char *family_common_name(const struct family *family, const char *key)
 	return key;
 }
 
+const char *family_other_name(const struct family *family, const char *common, size_t i)
+{
+	for (size_t k = 0; k < sizeof(renamed) / sizeof(*renamed); k++)
+		if (!strcmp(family->type, renamed[k].type) &&
+		    !strcmp(common, renamed[k].common) && !i--)
+			return renamed[k].own;
+	return NULL;
+}
+
 const char *family_own_name(const struct family *family, const char *common)
 {
-	for (size_t i = 0; i < sizeof(renamed) / sizeof(*renamed); i++)
-		if (!strcmp(family->type, renamed[i].type) &&
-		    !strcmp(common, renamed[i].common))
-			return renamed[i].own;
-	return common;
+	const char *own = family_other_name(family, common, 0);
+
+	return own ? own : common;
 }
 
 const char *family_inner_key(const struct family *family, size_t i, const char **common)

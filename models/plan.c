@@ -239,13 +239,12 @@ static bool check_sequence(struct draft *d)
 	struct ft_plan *plan = d->plan;
 	long long sequence = plan->sequence, cp = plan->cp, tp = plan->tp;
 
-	if (cp > 1 && d->context->unfused)
+	if (cp > 1 && d->context->no_context)
 		return BLAME(
 			d, at_cp,
-			"cp %lld: %s, and keeps whole rows of scores, which no "
-			"context group shares; leave cp out, or take a stack whose "
-			"attention is fused here",
-			cp, d->context->unfused);
+			"cp %lld: %s, which no context group shares; leave cp out, "
+			"or take a stack whose attention is fused here",
+			cp, d->context->no_context);
 	if (cp > 1 && sequence % (2 * cp))
 		return BLAME(d, at_cp,
 			     "sequence_length %lld is not a multiple of 2 x cp = "

@@ -70,9 +70,9 @@ static bool layers_split(const struct ft_plan *p, const struct ft_model *m,
 	return true;
 }
 
-static bool sequence_splits(const struct ft_plan *p, bool unfused)
+static bool sequence_splits(const struct ft_plan *p, bool no_context)
 {
-	if (p->cp > 1 && (unfused || p->sequence % (2 * p->cp)))
+	if (p->cp > 1 && (no_context || p->sequence % (2 * p->cp)))
 		return false;
 	return !p->sequence_parallel || p->sequence / p->cp % p->tp == 0;
 }
@@ -155,7 +155,7 @@ bool ft_plan_vary(struct ft_plan *p, const struct ft_model *m,
 	p->sequence_parallel = p->sequence_parallel && p->tp > 1;
 	p->reshard_after_forward = ft_plan_reshards(p);
 	/* that of all layers last: it takes longest */
-	if (!experts_fit(p, m) || !sequence_splits(p, context->unfused != NULL) ||
+	if (!experts_fit(p, m) || !sequence_splits(p, context->no_context != NULL) ||
 	    !batch_divides(p, context->ragged_batch) || !recipe_fits(p, m) ||
 	    !schedule_fits(p) || !shard_fits(p, context->ranks_per_node) ||
 	    !layers_split(p, m, context))

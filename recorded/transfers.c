@@ -21,21 +21,23 @@ struct turn {
 	ft_ps at;
 	int32_t args;	      /* of a transfer */
 	struct ft_rec_op *op; /* launched; or NULL */
+	int64_t place;	      /* in the list */
 };
 
+static int ordered(int64_t a, int64_t b)
+{
+	return (a > b) - (a < b);
+}
+
+/* At one time what was asked for comes first, as in the list, each as it stands in the file. */
 static int by_thread(const void *a, const void *b)
 {
 	const struct turn *x = a, *y = b;
+	int order = ordered(x->thread, y->thread);
 
-	if (x->thread != y->thread)
-		return x->thread < y->thread ? -1 : 1;
-	if (x->at != y->at)
-		return x->at < y->at ? -1 : 1;
-	if (!x->op != !y->op)
-		return x->op ? 1 : -1;
-	return x->op ? (x->op->correlation > y->op->correlation) -
-			       (x->op->correlation < y->op->correlation) :
-		       (x->args > y->args) - (x->args < y->args);
+	if (!order)
+		order = ordered(x->at, y->at);
+	return order ? order : ordered(x->place, y->place);
 }
 
 static bool is_transfer(const struct ft_recording *r, const struct ft_rec_span *s)
@@ -87,7 +89,9 @@ static size_t list(struct ft_recording *r, struct turn *to)
 		const struct ft_rec_span *s = table_at(&r->span, i);
 
 		if (s->args != FT_REC_NONE && is_transfer(r, s))
-			to[n++] = (struct turn){ s->thread, s->start, s->args, NULL };
+			to[n++] = (struct turn){ .thread = s->thread,
+						 .at = s->start,
+						 .args = s->args };
 	}
 	if (!n)
 		return 0;
@@ -97,7 +101,9 @@ static size_t list(struct ft_recording *r, struct turn *to)
 		if (is_silent(r, op)) {
 			const struct ft_rec_call *c = call_of(r, (size_t)op->call);
 
-			to[n++] = (struct turn){ c->thread, c->start, FT_REC_NONE, op };
+			to[n++] = (struct turn){ .thread = c->thread,
+						 .at = c->start,
+						 .op = op };
 		}
 	}
 	return n;
@@ -109,6 +115,8 @@ void recording_transfers(struct ft_recording *r)
 	struct turn *t = ARENA_ARRAY(&scratch, r->span.n + r->op.n, struct turn);
 	size_t n = list(r, t), first = 0;
 
+	for (size_t i = 0; i < n; i++)
+		t[i].place = (int64_t)i;
 	qsort(t, n, sizeof(*t), by_thread);
 	for (size_t i = 0; i < n; i++) {
 		if (i && t[i].thread != t[i - 1].thread)

@@ -1,6 +1,7 @@
 /* reports/collective_plot.c - bus bandwidth by size, and by number of GPUs */
 #include <errno.h>
 #include <inttypes.h>
+#include <math.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -40,6 +41,17 @@ static const char *title(struct plot *q, const struct ft_collective_line *l,
 	return arena_printf(q->mem, "%s, %.4g KiB", op, l->bytes / 1024);
 }
 
+static const char *range(struct plot *q, const struct ft_collective_line *l, size_t n)
+{
+	double least = l->bytes, most = l->bytes;
+
+	for (size_t i = 1; i < n; i++) {
+		least = fmin(least, l[i].bytes);
+		most = fmax(most, l[i].bytes);
+	}
+	return plot_range(q->mem, least, most);
+}
+
 /* The rows, a block for each curve; the plot command grows with them. */
 static const char *blocks(struct plot *q, const struct ft_collective_line *l, size_t n,
 			  bool by_gpus, struct ft_error *err)
@@ -48,10 +60,10 @@ static const char *blocks(struct plot *q, const struct ft_collective_line *l, si
 		*script = arena_printf(
 			q->mem,
 			"set logscale x 2\nset xlabel '%s'\nset ylabel 'bus bandwidth, "
-			"GB/s'\n%sset key %s top reverse Left\nset yrange [0:*]\nplot ",
+			"GB/s'\n%s%sset key %s top reverse Left\nset yrange [0:*]\nplot ",
 			by_gpus ? "GPUs" : "bytes",
 			by_gpus ? "" : "set format x '%.0b %BB'\n",
-			by_gpus ? "right" : "left");
+			by_gpus ? "" : range(q, l, n), by_gpus ? "right" : "left");
 	size_t curve = 0;
 
 	for (size_t i = 0; i < n; i++) {

@@ -70,3 +70,10 @@ char *plot_draw(struct plot *p, const char *script, struct ft_error *err)
 	return file_read(p->mem, arena_printf(p->mem, "%s/%s.svg", p->dir, p->name),
 			 LIMIT_SVG_BYTES, &len, err);
 }
+
+const char *plot_range(struct arena *mem, double least, double most)
+{
+	if (!(least > 0) || least < most)
+		return "";
+	return arena_printf(mem, "set xrange [%.9g:%.9g]\n", least / 2, most * 2);
+}

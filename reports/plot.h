@@ -35,4 +35,7 @@ bool plot_begin_as(struct plot *plot, struct arena *mem, const char *file,
 char *plot_draw(struct plot *p, const char *script, struct ft_error *err)
 	__attribute__((warn_unused_result));
 
+/* The range of a logarithmic x that has one value, a point in its middle; else "": gnuplot finds it. */
+const char *plot_range(struct arena *mem, double least, double most);
+
 #endif

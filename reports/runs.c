@@ -130,6 +130,17 @@ static const char *points(struct arena *mem, const struct ft_runs *r, FILE *data
 	return script;
 }
 
+static const char *range(struct arena *mem, const struct ft_runs *r)
+{
+	double least = INFINITY, most = 0;
+
+	for (size_t i = 0; i < r->n; i++) {
+		least = fmin(least, r->run[i].tokens_per_s_per_gpu);
+		most = fmax(most, r->run[i].tokens_per_s_per_gpu);
+	}
+	return plot_range(mem, least, most);
+}
+
 bool ft_report_runs_plot(const char *path, const struct ft_runs *r,
 			 struct ft_error *err)
 {
@@ -147,11 +158,11 @@ bool ft_report_runs_plot(const char *path, const struct ft_runs *r,
 				"set logscale xy\nset xlabel "
 				"'measured tokens/s per GPU'\nset ylabel 'predicted'\n"
 				"set key outside right\nset format xy "
-				"'%%.0s%%c'\nset autoscale fix\n"
+				"'%%.0s%%c'\nset autoscale fix\n%s"
 				"plot x with lines lc rgb '#555555' title 'exact', "
 				"1.1*x with lines dt 2 lc rgb '#999999' title '10 %%', "
 				"x/1.1 with lines dt 2 lc rgb '#999999' notitle%s",
-				points(&mem, r, q.data.out)),
+				range(&mem, r), points(&mem, r, q.data.out)),
 			err);
 	}
 	arena_release(&mem);

@@ -177,7 +177,7 @@ def curves(text):
     begin, end = block(text)
     found = {}
     for line in text[begin:end].splitlines():
-        key = re.match(r"    (\w[\w.]*): \{start", line)
+        key = re.match(r"    (\w[\w.]*): \{(?:start|as)", line)
         if key:
             found[key[1]] = re.sub(r", provenance: \{.*?\}", "", line)  # here it is derived
     return found

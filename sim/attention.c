@@ -366,7 +366,7 @@ static bool predict_as(const struct ft_gpu *gpu, const char *impl,
 		out->time_s =
 			attention_arithmetic_s(gpu, &a) / (rate ? rate->value : 1);
 		out->extrapolated = true;
-		spread = fmax(2 * spread, 0.2);
+		spread = fmax(2 * spread, 0.2); /* assumed: no row says it */
 	}
 	out->spread_frac = krige_spread(spread, left, noise);
 	if (t && wrong >= OTHER_VERSION - 2)

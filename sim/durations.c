@@ -304,17 +304,6 @@ static double host_s(const struct job *s, enum ft_host activity)
 	       ft_sim_host_factor(s->cluster, s->stack);
 }
 
-/* Ops among which a segment's host time is spread: those that the host launches itself;
- * what a graph launches comes at one go. All, if a graph launches all. */
-static size_t launched_apart(const struct ft_segment *seg)
-{
-	size_t n = 0;
-
-	for (size_t j = 0; j < seg->n_ops; j++)
-		n += !seg->op[j].graphed;
-	return n;
-}
-
 /* When each op of a call is launched, after the call began: its own launches, and an
  * equal part of what the segment costs besides if it is launched apart. */
 void job_hosts(const struct job *s, double times, struct engine_job *in)
@@ -335,7 +324,7 @@ void job_hosts(const struct job *s, double times, struct engine_job *in)
 
 		for (int h = 0; h < FT_HOSTS; h++)
 			fixed += seg->host[h] * times * host_s(s, (enum ft_host)h);
-		apart = launched_apart(seg);
+		apart = ft_segment_apart(seg);
 		part = fixed / fmax(1, (double)(apart ? apart : seg->n_ops));
 		for (size_t j = 0; j < seg->n_ops; j++) {
 			if (!apart || !seg->op[j].graphed)

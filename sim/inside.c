@@ -13,6 +13,11 @@
  * In an irregular mesh (MI250) the group's own members matter: busbw = link-disjoint
  * rings through them * link; an all-to-all fills the fullest link (hw/mesh.c).
  *
+ * Without any table a call starts as the profile's `start` says, of which the part that does not shrink with the
+ * number of peers is 0.3 (a mesh) or 0.5 (a ring); what is not an all-reduce has 0.5 or 0.6 of it, a ring's bytes
+ * are 0.5 MiB short of its plateau at the square root, and a send goes at 0.96 of the bus. All of these are assumed:
+ * no row stands behind them, and such calls say that they are extrapolated, with half as much more spread.
+ *
  * Limits: idle GPUs, back to back calls; retuning a library moves sizes of 1 to
  * 16 MiB by up to 20 %.
  */

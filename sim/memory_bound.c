@@ -6,7 +6,9 @@
  * B is read plus written. With p = 1 that is a bandwidth that saturates as
  * B / (B + half); above it the start lies partly under the transfer. Kernels that
  * take rows whole have start and bandwidth by row length, straight in logarithms
- * between the lengths that were measured, level beyond.
+ * between the lengths that were measured, level beyond. A kernel that was measured against
+ * another's curve has that one's, and a byte of it counts as so many of the other's.
+ * A kernel without a curve has that of another with half as much more spread (assumed).
  * Source: the profile's curves; limit: strided access and tables in the cache
  * are as the curve's kernel had them.
  */
@@ -53,7 +55,9 @@ void memory_bound_predict(const struct ft_gpu *gpu, const struct ft_work *work,
 	double start, rate, moving, low, high;
 
 	for_rows(c, work->memory.row_bytes, &start, &rate, &p);
-	moving = (work->memory.bytes + c->half_bytes.value) / rate;
+	moving = ((c->as ? c->as_bytes.value : 1) * work->memory.bytes +
+		  c->half_bytes.value) /
+		 rate;
 	low = fmin(start, moving);
 	high = fmax(start, moving);
 	if (p > 1)

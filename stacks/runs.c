@@ -51,15 +51,19 @@ static unsigned read_set(struct reader *r, const char *key, const char *const *n
 	return list ? set : FT_RUNS_ALL;
 }
 
-bool runs_read(const struct node *node, struct ft_stack_has *runs, struct ft_error *err)
+bool runs_read(const struct node *node, struct ft_stack *stack, struct ft_error *err)
 {
 	struct reader r = reader_open(node, err);
+	struct ft_stack_has *runs = &stack->runs;
 
 	runs->parallel = read_set(&r, "parallel", splits, SPLITS);
 	runs->sharding = read_set(&r, "sharding", shardings, SHARDINGS);
 	runs->predicted_tokens = read_bool(&r, "predicted_tokens", true);
 	runs->compiled_recompute = read_bool(&r, "compiled_recompute", true);
 	runs->fp8_attention = read_bool(&r, "fp8_attention", true);
+	if (!runs->compiled_recompute && stack->layout.fusion != FT_FUSION_COMPILED)
+		reader_fail(&r, "compiled_recompute",
+			    "goes with fusion: compiled; true goes with any");
 	if (!runs->sharding)
 		reader_fail(&r, "sharding", "should hold at least one word");
 	return reader_close(&r);

@@ -7,11 +7,11 @@
 #include <stdbool.h>
 
 struct ft_error;
-struct ft_stack_has;
+struct ft_stack;
 struct node;
 
-/* NULL: the file has no such map, and the framework has all. false: a mistake, told in err. */
-bool runs_read(const struct node *node, struct ft_stack_has *runs,
-	       struct ft_error *err);
+/* Of a stack whose layout has been read. NULL: the file has no such map, and the framework has all. false: a
+ * mistake, told in err. */
+bool runs_read(const struct node *node, struct ft_stack *stack, struct ft_error *err);
 
 #endif

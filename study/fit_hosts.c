@@ -200,34 +200,6 @@ static void fit_rows(const struct ft_host_fit_request *asked,
 
 /* ---- what is told ---------------------------------------------------------------------------- */
 
-/* What an annotation tells holds other activities, too. */
-static const struct {
-	enum ft_host outer, inner;
-} within[] = {
-	{ FT_HOST_SHARD_BACKWARD, FT_HOST_TABLE },
-	{ FT_HOST_SHARD_BACKWARD, FT_HOST_TABLE_FRESH },
-	{ FT_HOST_OPTIMIZER, FT_HOST_OPTIMIZER_TENSOR },
-	{ FT_HOST_OPTIMIZER, FT_HOST_SHARD_TENSOR },
-};
-
-/* Seconds of those in one `outer`, in the sections that are most. */
-static double within_s(const struct ft_stack *s, const struct host_rows *rows,
-		       int outer)
-{
-	const struct host_row *most = NULL;
-	double found = 0;
-
-	for (size_t i = 0; i < rows->n; i++)
-		if (rows->row[i].times[outer] > 0 &&
-		    (!most || rows->row[i].n > most->n))
-			most = &rows->row[i];
-	for (size_t k = 0; most && k < sizeof(within) / sizeof(*within); k++)
-		if ((int)within[k].outer == outer)
-			found += s->host_s[within[k].inner].value *
-				 most->times[within[k].inner] / most->times[outer];
-	return found;
-}
-
 static void begin(const struct ft_host_fit_request *asked, const struct host_rows *rows,
 		  struct ft_host_fit *fit)
 {
@@ -245,7 +217,7 @@ static void begin(const struct ft_host_fit_request *asked, const struct host_row
 		if (!alone->n)
 			continue;
 		c->is_s = alone->time_s * asked->pace / crowded -
-			  within_s(asked->scenario->stack, rows, h);
+			  host_within_s(asked->scenario->stack, rows, (enum ft_host)h);
 		c->is_s = fmax(0, c->is_s);
 		c->n = alone->n;
 		c->told = FT_HOST_SPAN;

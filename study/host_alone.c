@@ -188,3 +188,32 @@ void host_rows_alone(const struct ft_host_fit_request *asked, bool keep_launch,
 	}
 	sum_up(f, rows);
 }
+
+/* ---- what lies within ------------------------------------------------- */
+
+/* What an annotation tells holds other activities, too. */
+static const struct {
+	enum ft_host outer, inner;
+} within[] = {
+	{ FT_HOST_SHARD_BACKWARD, FT_HOST_TABLE },
+	{ FT_HOST_SHARD_BACKWARD, FT_HOST_TABLE_FRESH },
+	{ FT_HOST_OPTIMIZER, FT_HOST_OPTIMIZER_TENSOR },
+	{ FT_HOST_OPTIMIZER, FT_HOST_SHARD_TENSOR },
+};
+
+double host_within_s(const struct ft_stack *s, const struct host_rows *rows,
+		     enum ft_host outer)
+{
+	const struct host_row *most = NULL;
+	double found = 0;
+
+	for (size_t i = 0; i < rows->n; i++)
+		if (rows->row[i].times[outer] > 0 &&
+		    (!most || rows->row[i].n > most->n))
+			most = &rows->row[i];
+	for (size_t k = 0; most && k < sizeof(within) / sizeof(*within); k++)
+		if (within[k].outer == outer)
+			found += s->host_s[within[k].inner].value *
+				 most->times[within[k].inner] / most->times[outer];
+	return found;
+}

@@ -50,21 +50,23 @@ static size_t compute_ops(const struct ft_graph *g)
 	return n;
 }
 
-/* As sim/durations.c lays a segment out: an equal part of what it costs on each op. */
+/* As sim/durations.c lays a segment out: an equal part of what it costs on each op that is launched apart. */
 static void add_segment(struct finding *f, const struct ft_segment *s, struct spot *now)
 {
-	double share = s->n_ops ? 1 / (double)s->n_ops : 1;
+	size_t apart = ft_segment_apart(s), among = apart ? apart : s->n_ops;
 
-	for (size_t j = 0; j < (s->n_ops ? s->n_ops : 1); j++) {
-		for (int h = 0; h < FT_HOSTS; h++)
-			now->times[h] += s->host[h] * share;
-		if (!s->n_ops)
-			return;
+	for (size_t j = 0; j < s->n_ops; j++) {
+		bool takes = !apart || !s->op[j].graphed;
+
+		for (int h = 0; h < FT_HOSTS && takes; h++)
+			now->times[h] += s->host[h] / (double)among;
 		if (!s->op[j].graphed)
 			now->times[FT_HOST_LAUNCH] += s->op[j].launches;
 		if (s->op[j].stream == FT_STREAM_COMPUTE)
 			f->spot[f->n_spots++] = *now;
 	}
+	for (int h = 0; h < FT_HOSTS && !s->n_ops; h++)
+		now->times[h] += s->host[h];
 }
 
 static void unroll(struct finding *f, const struct ft_graph *g)

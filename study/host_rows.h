@@ -52,6 +52,11 @@ struct host_side host_side_of(const struct ft_replay *replay, size_t rank,
 void host_rows_alone(const struct ft_host_fit_request *asked, bool keep_launch,
 		     struct arena *mem, struct host_rows *rows);
 
+/* Seconds, by the stack, of other activities that annotations of one `outer` hold, too, as in the sections of
+ * which there are most. */
+double host_within_s(const struct ft_stack *stack, const struct host_rows *rows,
+		     enum ft_host outer);
+
 /* drawn: the scenario's step, as its replay; all in mem. */
 bool host_rows_find(const struct ft_host_fit_request *asked,
 		    const struct ft_graph *graph, const struct ft_replay *drawn,

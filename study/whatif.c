@@ -420,7 +420,7 @@ static bool move(struct whatif *w, struct ft_error *err)
 			    (long long)w->answer->ranks_recorded,
 			    w->asked->without_waiting ? "is left out" : "stays");
 	retime_kernels(w);
-	return groups_retime(w, err);
+	return collectives_retime(w, err);
 }
 
 /* Where the host is late, kernels that take less time leave the GPU waiting longer. */

@@ -61,8 +61,10 @@ bool machine_price(struct whatif *w, struct ft_error *err)
 bool groups_find(struct whatif *w, struct ft_error *err)
 	__attribute__((warn_unused_result));
 
+/* ---- study/whatif_collectives.c ------------------------------------------------------ */
+
 /* Re-times all collectives in w->changed. */
-bool groups_retime(struct whatif *w, struct ft_error *err)
+bool collectives_retime(struct whatif *w, struct ft_error *err)
 	__attribute__((warn_unused_result));
 
 /* ---- study/whatif_words.c ------------------------------------------------------------ */

@@ -22,9 +22,9 @@ static inline double launches_of(const struct ft_graph *g, const char *name)
 	return n;
 }
 
-/* Of the first class: what is on the curve `strided` of that name, or (false) all else. */
-static inline void expect_on(const struct parts *p, const char *name, bool strided,
-			     double times, double bytes, double launches)
+/* Of the first class: what is on this curve of that name, or (false) all else. */
+static inline void expect_by(const struct parts *p, const char *name, const char *curve,
+			     bool on, double times, double bytes, double launches)
 {
 	const struct ft_graph *g = p->graph;
 	double n = 0, b = 0, l = 0;
@@ -37,7 +37,7 @@ static inline void expect_on(const struct parts *p, const char *name, bool strid
 			const struct ft_work *w = &g->work[s->op[j].work];
 
 			if (strcmp(w->name, name) ||
-			    strided != !strcmp(w->memory.kernel, "strided"))
+			    on != !strcmp(w->memory.kernel, curve))
 				continue;
 			n += (double)call->repeat;
 			b += (double)call->repeat * w->memory.bytes;
@@ -46,9 +46,15 @@ static inline void expect_on(const struct parts *p, const char *name, bool strid
 	}
 	if (n != times || l != times * launches ||
 	    !(fabs(b - times * bytes) <= 1e-12 * times * bytes))
-		fail_msg("%s, strided %d: %g times, %.12g bytes, %g launches; wanted "
+		fail_msg("%s, %s %d: %g times, %.12g bytes, %g launches; wanted "
 			 "%g of %.12g and %g",
-			 name, strided, n, b, l, times, bytes, launches);
+			 name, curve, on, n, b, l, times, bytes, launches);
+}
+
+static inline void expect_on(const struct parts *p, const char *name, bool strided,
+			     double times, double bytes, double launches)
+{
+	expect_by(p, name, "strided", strided, times, bytes, launches);
 }
 
 /* So many of them, each of these bytes and launches. */

@@ -32,9 +32,9 @@ static inline void build(struct parts *p, const char *model, const char *trainin
 	p->stack = ft_stack_load(stack, NULL, &err);
 	ok_or_say(p->stack, err);
 	context.unsharded_pipeline = p->stack->layout.unsharded_pipeline;
-	context.unfused =
-		ft_stack_unfused(p->stack, p->model->sinks,
-				 p->model->plain != FT_PLAIN_NOT, p->model->score_cap);
+	context.no_context = ft_stack_no_context(p->stack, p->model->sinks,
+						 p->model->plain != FT_PLAIN_NOT,
+						 p->model->score_cap);
 	context.ragged_batch = p->stack->layout.ragged_batch;
 	p->plan = ft_plan_load(node_overlay(&p->mem, p->stack->defaults, t), p->model,
 			       &context, &err);

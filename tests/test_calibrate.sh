@@ -407,4 +407,6 @@ if [ -f "$stub" ] && [ -f "$cuda/lib64/libcudnn.so" ] && ! ls /dev/nvidia0 >/dev
 else
 	skip "cuDNN accepts the attention graphs" "no cuDNN, or a GPU is here"
 fi
+: >"$tmp/none.jsonl"
+ok "an empty file holds no measurements" fails 1 "none.jsonl:1:1: error: is empty" $f calibrate import --store "$tmp/none.db" "$tmp/none.jsonl"
 finish

@@ -89,6 +89,8 @@ ok "a binary file" fails 1 "error:" $f simulate "$tmp/random.yaml"
 head -c 20000000 /dev/zero | tr '\0' 'a' >"$tmp/large.yaml"
 ok "an enormous file" fails 1 "too large" $f simulate "$tmp/large.yaml"
 ok "a config.json that is given as a scenario is told" fails 1 "is a model.s config.json; a scenario names it, as model: FILE" $f simulate examples/06-my-own-model/config.json
+ok "a misspelt word of --set is marked itself" fails 1 "training.parallel.tpp=1:1:25: error: unknown key 'tpp'; did you mean 'tp'" $f simulate $a --set training.parallel.tpp=1
+ok "and one in front of it" fails 1 "trainng.parallel.tp=1:1:7: error: unknown key 'trainng'" $f simulate $a --set trainng.parallel.tp=1
 ok "an unknown key names the nearest" bad "did you mean 'training'" 's/^training:/trainig:/'
 ok "an unknown GPU names the nearest" bad "did you mean 'h100-sxm'" 's/gpu: h100-sxm/gpu: h100-smx/'
 ok "an unlike one does not" bad "known: .*mi355x" 's/gpu: h100-sxm/gpu: v100/'

@@ -73,7 +73,8 @@ static void curves_follow_memory_bandwidth(void **state)
 		const struct ft_memory_curve *x = &a->memory[i], *y = &b->memory[i];
 
 		near_frac(y->bytes_per_s.value,
-			  (strcmp(x->kernel, "strided") ? 2 : 3) * x->bytes_per_s.value,
+			  (strncmp(x->kernel, "strided", 7) ? 2 : 3) *
+				  x->bytes_per_s.value,
 			  1e-12);
 		near_frac(y->start_s.value, x->start_s.value, 1e-12);
 		for (size_t k = 0; k < x->n_rows; k++)

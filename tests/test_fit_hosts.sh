@@ -55,6 +55,28 @@ d = json.load(sys.stdin)
 c = d[\"constants\"]
 assert d[\"aligned\"] == \"by layer\" and c[\"launch\"][\"told\"] == \"not told: kept\", d
 assert d[\"before_frac\"] > 0.1 and d[\"after_frac\"] < 0.02, d'"
+# of layers whose products a graph launches, and of a backward in which nothing is left to launch
+cat >"$tmp/graphs.yaml" <<Y
+model: {name: llama3-8b, num_hidden_layers: 4}
+cluster: {gpu: h100-sxm, gpus: 1}
+stack: megatron-core
+training: {sequence_length: 4096, global_batch_size: 2, micro_batch_size: 1, precision: bf16, sharding: ddp, step_start: together, cuda_graphs: partial}
+Y
+sed 's/sharding: ddp/sharding: ddp\n  lora: {rank: 8}/; s/global_batch_size: 1/global_batch_size: 2/' "$tmp/alone.yaml" >"$tmp/lora.yaml"
+gives_back() { # SCENARIO: what it ran with, told by sections
+	base=$(sed -n 's/^stack: //p' "$tmp/$1.yaml")
+	sed "s/^extends: .*/extends: $base/" "$tmp/truth.yaml" >"$tmp/true.yaml"
+	$f simulate "$tmp/$1.yaml" --set stack="$tmp/true.yaml" --timeline "$tmp/$1.json" --timeline-format kineto >/dev/null &&
+		fit "$tmp/$1.json" "$tmp/$1.yaml" "$1-fit" && python3 -c '
+import json, sys
+d = json.load(open(sys.argv[1]))
+c = d["constants"]
+assert d["aligned"] == "by operation" and d["before_frac"] > 0.1 and d["after_frac"] < 1e-6, d
+for name, us in {"launch": 20, "ends_forward": 400, "ends_backward": 2000, "micro_batch": 300}.items():
+    assert c[name]["told"] == "by sections" and abs(c[name]["is_s"] * 1e6 / us - 1) < 1e-4, (name, c[name])' "$tmp/$1-fit.json"
+}
+ok "graphs of layers give back the constants that they ran with" gives_back graphs
+ok "so do adapters, whose table has no gradient" gives_back lora
 ok "sharded, sums are known and sections are met" sh -c "
 	$f trace compare $tmp/scenario.json $sharded --fit-stack $tmp/sharded --json | python3 -c '
 import json, sys

@@ -125,7 +125,7 @@ static void windows_end_where_the_backward_in_8_bit_begins(void **state)
  * writes, 2 bytes a number. By operations: two clamps (strided), a factor, a sigmoid, a product, 1 added, a product, for two
  * of 4 and 6; backward four products, the sigmoid, a factor, a sum; three comparisons of 2 and 1, one of both, two choices,
  * and two gradients of every other number, zeroed, filled and added. Under Megatron two clamps and a join; backward
- * comparisons, choices, a join. What is strided is measured (traces/elements.c).
+ * comparisons, choices, a join. What is strided is measured (traces/recipes.c).
  */
 static void clamped_gates_move_what_their_operations_touch(void **state)
 {

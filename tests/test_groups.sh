@@ -49,6 +49,7 @@ ok "a longer one is not cut" says "--op: the list is too long" $c --op "$(list 2
 ok "4,096 lines are the most" rows "len(rows) == 4096" --gpus "$(list 64 2)" --bytes "$(list 64 %g)"
 ok "and no operation more" says "too many lines" $c --op all_reduce,broadcast --gpus "$(list 64 2)" --bytes "$(list 64 %g)"
 for o in op bytes gpus stride; do
-	ok "a list of --$o without a member" says "--$o: the list is empty" $c --$o ,
+	ok "nor with one that is missing" says "--$o: a comma in '8,,8' has nothing beside it" $c --$o 8,,8
+	ok "a list of --$o without a member" says "--$o: a comma in ',' has nothing beside it" $c --$o ,
 done
 finish

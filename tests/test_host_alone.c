@@ -232,11 +232,63 @@ static void activities_take_what_is_left_without_launches_and_waits(void **state
 	}
 }
 
+/* Pairs of an annotation's activity and of one that lies within it. */
+static bool lies_within(enum ft_host outer, int inner)
+{
+	return (outer == FT_HOST_SHARD_BACKWARD &&
+		(inner == FT_HOST_TABLE || inner == FT_HOST_TABLE_FRESH)) ||
+	       (outer == FT_HOST_OPTIMIZER &&
+		(inner == FT_HOST_OPTIMIZER_TENSOR || inner == FT_HOST_SHARD_TENSOR));
+}
+
+/* Of the first of the rows with most sections among those that have the activity: each of the others so often as it
+ * comes for one of these. */
+static void what_lies_within_is_of_the_most_usual_section(void **state)
+{
+	enum { ROWS = 5 };
+	int none = 0, some = 0;
+
+	(void)state;
+	for (int draw = 0; draw < DRAWS; draw++) {
+		struct ft_stack stack = { .name = "x" };
+		struct host_row row[ROWS] = { { 0 } };
+		struct host_rows rows = { .n = (size_t)rnd_below(&seed, ROWS + 1),
+					  .row = row };
+
+		for (int h = 0; h < FT_HOSTS; h++)
+			stack.host_s[h].value = 1e-6 * rnd_below(&seed, 100);
+		for (size_t i = 0; i < rows.n; i++) {
+			row[i].n = 1 + (size_t)rnd_below(&seed, 4);
+			for (int h = 0; h < FT_HOSTS; h++)
+				row[i].times[h] = rnd_below(&seed, 4) / 2.0;
+		}
+		for (int outer = 0; outer < FT_HOSTS; outer++) {
+			int at = -1;
+			double want = 0;
+
+			for (int i = (int)rows.n - 1; i >= 0; i--)
+				if (row[i].times[outer] > 0 &&
+				    (at < 0 || row[i].n >= row[at].n))
+					at = i;
+			for (int h = 0; h < FT_HOSTS && at >= 0; h++)
+				if (lies_within((enum ft_host)outer, h))
+					want += stack.host_s[h].value *
+						row[at].times[h] / row[at].times[outer];
+			near_frac(1 + host_within_s(&stack, &rows, (enum ft_host)outer),
+				  1 + want, 1e-12);
+			some += want > 0;
+			none += at < 0;
+		}
+	}
+	assert_true(some > DRAWS && none > DRAWS);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(
 			activities_take_what_is_left_without_launches_and_waits),
+		cmocka_unit_test(what_lies_within_is_of_the_most_usual_section),
 	};
 	int status = cmocka_run_group_tests(tests, NULL, NULL);
 

@@ -26,6 +26,8 @@ static void any_curves(struct curves *x)
 
 		c->kernel = name[i];
 		c->warm = i == 2;
+		c->as = pick(2) ? "strided" : NULL;
+		c->as_bytes = about(2);
 		c->start_s = about(3e-6), c->bytes_per_s = about(3e12);
 		c->half_bytes = about(1e5);
 		c->sharpness.value = pick(2) ? 1 : 1 + 4 * draw();
@@ -69,7 +71,7 @@ static void bytes_take_what_their_curve_says(void **state)
 		struct ft_work w = { .kind = FT_MEMORY_BOUND, .name = "w" };
 		const struct ft_memory_curve *c;
 		struct ft_prediction got;
-		double start, rate, p, s;
+		double start, rate, p, s, bytes;
 		int name = pick(4);
 
 		any_curves(&x);
@@ -87,8 +89,8 @@ static void bytes_take_what_their_curve_says(void **state)
 			rate = at_row(c, w.memory.row_bytes,
 				      offsetof(struct ft_memory_row, bytes_per_s));
 		}
-		s = pow(pow(start, p) +
-				pow((w.memory.bytes + c->half_bytes.value) / rate, p),
+		bytes = w.memory.bytes * (c->as ? c->as_bytes.value : 1);
+		s = pow(pow(start, p) + pow((bytes + c->half_bytes.value) / rate, p),
 			1 / p);
 		memory_bound_predict(&x.gpu, &w, &got);
 		near_frac(got.time_s, fmax(s, x.gpu.kernel_floor_s.value), 1e-9);

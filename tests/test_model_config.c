@@ -404,8 +404,7 @@ static void what_is_said_for_each_layer_is_understood(void **state)
 	assert_null(model_of_json("{\"model_type\": \"hunyuan_v1_moe\", " SHAPE
 				  ", \"num_experts\": 16, \"moe_topk\": [2, 3]}",
 				  "", &err));
-	assert_non_null(strstr(err.text,
-			       "num_experts_per_tok: is not the same for all layers"));
+	assert_non_null(strstr(err.text, "moe_topk: is not the same for all layers"));
 }
 
 /* Qwen Omni: a text part inside a part that thinks. */

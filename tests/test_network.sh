@@ -94,6 +94,8 @@ ok "a neighbour with slow GPUs" says "first job alone" $f simulate $s --beside "
 ok "copy engines leave compute alone" sh -c "$f simulate $drawn/packed.yaml --set training.overlap.copy_engines=true --json >$tmp/1 && $f simulate $drawn/packed.yaml --json >$tmp/2 && python3 -c 'import json; a,b=(json.load(open(\"$tmp/%d\"%i))[\"breakdown_s\"][\"compute\"] for i in (1,2)); assert a < 0.98*b, (a,b)'"
 ok "a group of one rank a node has a NIC to itself" sh -c "$f collective examples/01-first-answer/h100.yaml --op all_gather --gpus 32 --stride 8 --bytes 1GiB --json | python3 -c 'import json,sys; b=json.load(sys.stdin)[\"rows\"][0][\"busbw_gb_per_s\"]; assert 45 < b < 50, b'"
 ok "a group that does not fit so far apart" says "so far apart" $f collective examples/01-first-answer/h100.yaml --gpus 1024 --stride 8
+ok "one run is drawn without a word of gnuplot's" sh -c "$f runs id=8b8L-1gpu-s4096-b2 --plot $tmp/one.svg >/dev/null 2>$tmp/said && ! [ -s $tmp/said ] && grep -q '<svg' $tmp/one.svg"
+ok "one size is drawn without a word of gnuplot's" sh -c "$f collective $s --gpus 8 --bytes 1MiB --plot $tmp/one >/dev/null 2>$tmp/said && ! [ -s $tmp/said ] && grep -q '<svg' $tmp/one/busbw.svg"
 ok "bandwidth is drawn by size and by GPUs" sh -c "$f collective $s --gpus 8,16,128 --plot $tmp/p >/dev/null && grep -q '<svg' $tmp/p/busbw.svg && grep -q '<svg' $tmp/p/busbw-by-gpus.svg"
 ok "sizes of 0" says "whole number" $f collective $s --bytes 0
 ok "sizes of 2^62" says "10^18" $f collective $s --bytes 4611686018427387904

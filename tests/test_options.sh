@@ -147,6 +147,7 @@ done
 ok "nor in a format of its own" wrong "chrome, kineto, svg or memory, not 'gif'" $f simulate $a --timeline "$tmp/t.json" --timeline-format gif
 ok "explain takes one key" wrong "one KEY at a time" $f explain title name
 sanitized || ok "explain tells of each key what list, simulate and the sources say" python3 tests/explain.py $f
+sanitized || ok "and of each cell that a table prints" python3 tests/printed.py $f
 if sanitized; then
 	: # words, of which the other build has the same
 elif command -v groff >/dev/null; then

@@ -252,7 +252,7 @@ static void unfused_attention_has_no_context_group(void **state)
 {
 	const struct ft_plan_context context = { .ranks = 8,
 						 .ranks_per_node = 8,
-						 .unfused = "it is unfused" };
+						 .no_context = "it is unfused" };
 	const char *yaml[] = { "{sequence_length: 2048, global_batch_size: 8, "
 			       "parallel: {cp: 2}}",
 			       "{sequence_length: 2048, global_batch_size: 8}" };

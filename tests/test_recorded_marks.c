@@ -203,7 +203,7 @@ static void are_told(const struct ft_recording *r, const struct turn *turn,
 
 	for (int k = 0; k < TURNS; k++) {
 		const char *args;
-		int told = 0;
+		int told = 0, last = -1;
 
 		if (turn[k].sends)
 			continue;
@@ -215,8 +215,18 @@ static void are_told(const struct ft_recording *r, const struct turn *turn,
 			assert_int_equal(!!strstr(args, said), sent_by(turn, i, k));
 			told += sent_by(turn, i, k);
 		}
+		assert_int_equal(args[0] == '\0', told == 0);
 		assert_int_equal(args[0] == '[', told > 1);
 		*several += told > 1;
+		/* in the order of their times, then of the file */
+		for (const char *at = args; (at = strstr(at, "\"In msg nelems\":"));
+		     at++) {
+			int i = atoi(at + strlen("\"In msg nelems\":")) - 1000;
+
+			assert_true(last < 0 || turn[last].at < turn[i].at ||
+				    (turn[last].at == turn[i].at && last < i));
+			last = i;
+		}
 	}
 }
 

@@ -266,7 +266,7 @@ static void both_checks_of_a_plan_agree(void **state)
 				.ranks = 8 * drawn(&seed, 11),
 				.ranks_per_node = 8,
 				.ragged_batch = rnd(&seed) % 4 == 0,
-				.unfused = i % 5 ? NULL : "it is unfused",
+				.no_context = i % 5 ? NULL : "it is unfused",
 				.unsharded_pipeline = i % 2
 			};
 			struct ft_plan p = { .unsharded_pipeline = i % 2,

@@ -443,18 +443,22 @@ static void what_a_stack_says_is_read(void **state)
 static void scores_go_to_memory_for_four_reasons(void **state)
 {
 	(void)state;
-	for (int i = 0; i < 128; i++) {
+	for (int i = 0; i < 256; i++) {
 		struct ft_stack s = { .name = "x" };
 		bool unfused = i & 1, plain_sinks = i & 2, classes = i & 4;
 		bool sinks = i & 8, plain = i & 16, capped = i & 32;
-		bool plain_caps = i & 64;
+		bool plain_caps = i & 64, outside = i & 128;
 
 		s.layout.attention = unfused ? "unfused" : "cudnn";
 		s.layout.plain_sinks = plain_sinks;
 		s.layout.plain_caps = plain_caps;
+		s.layout.sink_attention = outside ? "flex" : "";
 		s.layout.model_classes = classes;
 		assert_int_equal(ft_stack_unfused(&s, sinks, plain, capped) != NULL,
 				 unfused || (plain_sinks && sinks) ||
+					 (plain_caps && capped) || (classes && plain));
+		assert_int_equal(ft_stack_no_context(&s, sinks, plain, capped) != NULL,
+				 unfused || (sinks && (plain_sinks || outside)) ||
 					 (plain_caps && capped) || (classes && plain));
 	}
 }

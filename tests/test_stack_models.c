@@ -70,6 +70,20 @@ static void nor_are_they_dealt_over_a_sequence(void **state)
 		"(attn_logit_softcapping), and keeps whole rows of scores, which no "
 		"context group shares; leave cp out, or take a stack whose attention "
 		"is fused here");
+	assert_null(scenario(
+		shelf,
+		RUN("gpt-oss-20b", "transformers-5-eager-flex", "parallel: {cp: 2}"),
+		&err));
+	assert_string_equal(
+		err.text,
+		"cp 2: the stack scales attention with sinks behind its kernel "
+		"(sink_attention), which no context group shares; leave cp out, or take a "
+		"stack whose attention is fused here");
+	s = scenario(shelf,
+		     RUN("llama3-8b", "transformers-5-eager-flex", "parallel: {cp: 2}"),
+		     &err);
+	ok_or_say(s, err);
+	ft_scenario_free(s);
 	s = scenario(shelf,
 		     RUN("{name: gemma2-9b, attn_logit_softcapping: null}",
 			 "megatron-core", "parallel: {cp: 2}"),

@@ -23,6 +23,10 @@ ok "and so does a search of what is stated" fails 1 "stack llm-foundry-2023 has 
 ok "nor is a model split that nobody splits" fails 1 "parallel.pp 2: a model with hidden_size_per_layer_input is simulated with tp and pp 1" $f simulate $a --set model=gemma4-e4b --set 'training.parallel={pp: 2}' --set stack=megatron-core
 ok "a graph that breaks inside a checkpoint is not taken for a compiled one" fails 1 "recompute: full with micro_batch_size 1 runs eagerly under stack transformers-5-compile-fa3" $f simulate $a \
 	--set stack=transformers-5-compile-fa3 --set 'training.parallel={}' --set training.sharding=fsdp --set training.micro_batch_size=1 --set training.recompute=full
+breaks="$f simulate $a -q --set stack=transformers-5-compile-fa3 --set training.parallel={} --set training.sharding=fsdp --set training.micro_batch_size=1"
+ok "nor where all but some operations are recomputed" fails 1 "recompute: selective (op) with micro_batch_size 1 runs eagerly" $breaks --set training.recompute=selective
+ok "attention alone may be, which is a kernel of its own" $breaks --set training.recompute=selective --set 'training.recompute_modules=[core_attn]'
+ok "and a larger micro-batch" $breaks --set training.recompute=selective --set training.micro_batch_size=2 --set training.global_batch_size=2048
 ok "but where no layer is recomputed" $f simulate $a -q --set stack=transformers-5-compile-fa3 --set 'training.parallel={}' --set training.sharding=fsdp --set training.micro_batch_size=1 --set training.recompute=full --set training.recompute_layers=0
 ok "a scan computes all of its layers again or none" fails 1 "stack jax-0.11 scans its layers, which all recompute or none" $f simulate $a \
 	--set stack=jax-0.11 --set training.parallel.tp=1 --set training.parallel.pp=1 --set training.parallel.vpp=1 --set training.sharding=fsdp --set training.recompute=full --set training.recompute_layers=1
@@ -40,6 +44,8 @@ own="provenance: {kind: assumed, source: a test, date: 2026-11-25}"
 echo "{extends: llm-foundry-2023, $own, runs: {parallel: [cp]}}" >"$tmp/cp.yaml"
 echo "{extends: generic, $own, runs: {parallel: [tp, dp]}}" >"$tmp/dp.yaml"
 echo "{extends: generic, $own, runs: {sharding: []}}" >"$tmp/none.yaml"
+echo "{extends: torch-2.11-eager, $own, runs: {compiled_recompute: false}}" >"$tmp/eager.yaml"
+ok "what is eager has no graph that breaks" fails 1 "eager.yaml:1:.*compiled_recompute: goes with fusion: compiled" $f simulate $a --set stack=$tmp/eager.yaml
 ok "a stack of one's own may have it" sh -c "$f simulate $a $foundry --set training.parallel.cp=2 --set training.sharding=fsdp --set stack=$tmp/cp.yaml | grep -q MFU"
 ok "words that are none are shown at their place" fails 1 "dp.yaml:1:.*'dp' is not one of tp, pp, vpp, cp, ep, etp" $f simulate $a --set stack=$tmp/dp.yaml
 ok "and a stack shards in some way" fails 1 "should hold at least one word" $f simulate $a --set stack=$tmp/none.yaml

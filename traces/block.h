@@ -5,6 +5,7 @@
 #define TRACES_BLOCK_H
 
 #include "traces/build.h"
+#include "traces/recipes.h"
 
 /* A layer's sizes on one rank. */
 struct layer_sizes {
@@ -22,59 +23,7 @@ struct layer_sizes sizes_of(const struct builder *b, int64_t layer);
 struct layer_sizes state_sizes(const struct builder *b, const struct layer_sizes *s);
 int64_t own_k(const struct layer_sizes *s); /* keys that the layer makes itself */
 
-/* Bytes per token: c.h * hidden + c.f * MLP width + c.r * (q + k) features. */
-struct coefficients {
-	double h, f, r;
-	int launches;
-	double casts; /* as h, more where autocast runs norms in fp32 */
-	struct {
-		double h, f, r;
-		int launches;
-	} strided; /* beside these, by kernels of PyTorch that are not vectorized */
-};
-
-struct moved {
-	double bytes; /* of a feature of a token's copy */
-	int launches;
-	bool by_map; /* each row goes where a map says, as Transformer Engine's kernels do */
-	struct {
-		double bytes;
-		int launches;
-	} strided; /* beside these, by kernels of PyTorch that are not vectorized */
-};
-
-/* Of tokens on their way to experts and back. */
-struct routing {
-	int order, order_back; /* small kernels that find the order of copies */
-	struct moved permute, sort, unsort, unpermute;
-	struct moved permute_back, sort_back, unsort_back, unpermute_back;
-	struct moved join_back; /* gradients of what two products read, added */
-	struct moved fill;	/* of each product's output, forward and backward */
-	bool exchanged_only; /* copies that stay on their rank are not sorted twice, and the
-			      * host does not ask for their numbers */
-};
-
-struct recipe {
-	struct coefficients norm, rope, shuffle, add_norm, add;
-	struct coefficients gated, plain;	 /* activation */
-	struct coefficients routed, routed_back; /* of experts, if not as an MLP's */
-	struct coefficients norm_back, rope_back, add_back;
-	struct coefficients gated_back, plain_back, weighted_back,
-		weighted_plain_back;	/* with the router's weights */
-	struct moved clamp, clamp_back; /* of the gate's inputs, beside it */
-	/* a feature of q: its and k's parts joined, all laid out for attention, and its output for the product */
-	struct moved latent, latent_back;
-	const struct routing *routing;
-};
-
 /* elements.c: element-wise kernels of a block */
-/* Does a compiler make one kernel of an expert's gate, clamps and all? */
-bool has_compiled_gates(const struct builder *b);
-const struct recipe *recipe_of(const struct builder *b);
-const struct recipe *recipe_by(enum ft_fusion fusion);
-const struct routing *routing_of(const struct builder *b);
-/* Of norms: those with a mean are one call in any framework. */
-const struct recipe *norm_recipe(const struct builder *b);
 void put_element(struct builder *b, const struct layer_sizes *s, const char *name,
 		 const char *curve, struct coefficients c);
 /* numbers features, moved as curve moves them, and as `strided` does. */

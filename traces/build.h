@@ -126,7 +126,7 @@ void put_gradient_sum(struct builder *b, double elements);
 void put_rows(struct builder *b, const char *name, const char *curve, double bytes,
 	      int launches, double row_bytes);
 
-/* elements.c: is each operation of a model's text a kernel? */
+/* recipes.c: is each operation of a model's text a kernel? */
 bool by_operation(const struct builder *b);
 /* Bytes a number that an RMS norm in single operations keeps more than a kernel, which keeps its
  * input: that in fp32, and what its weights multiply, if they are trained, in 16 bit or fp32. */

@@ -13,8 +13,8 @@
  *
  * In front of it q and k are brought to length one and repeated for the heads of values. Megatron Core lays channels out for the
  * convolution, each a row, and back, copies the gate, and has the norm behind apart from its gate; else q, k and v are joined
- * (megatron/core/ssm/gated_delta_net.py and Transformers' modeling_qwen3_next.py, read 2026-11-28). A copy that turns a
- * matrix counts thrice at `strided`, as in traces/muon.c.
+ * (megatron/core/ssm/gated_delta_net.py and Transformers' modeling_qwen3_next.py, read 2026-11-28). Copies that turn a
+ * matrix have the curve `strided_turn`.
  *
  * Over a context group a rank gets all tokens of its share of the heads, whatever attention
  * does: q, k, v, the gate and two numbers a head there, the output back, backward the other way.
@@ -108,7 +108,7 @@ static void delta_inputs(struct builder *b, const struct layer_sizes *s, bool ba
 	if (s->l->state_chunk)
 		return;
 	if (b->rules->tensor_parallel == FT_TP_MEGATRON) {
-		put_memory(b, order, "strided", 24 * channels, backward ? 2 : 4);
+		put_memory(b, order, "strided_turn", 8 * channels, backward ? 2 : 4);
 		put_memory(b, order, "copy",
 			   4 * (double)(s->tokens * s->gate) +
 				   (backward ? 4 * channels : 0),

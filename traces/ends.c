@@ -80,39 +80,51 @@ double head_logits(const struct builder *b)
 	return (double)b->tokens * (double)head_rows(b);
 }
 
-/* Bytes per logit at the rate of a whole cross-entropy, and of copies around it. Eager: a
- * softmax in fp32 reads and writes 8, its backward 12 at 1.5 times that rate; a cast to fp32;
- * backward a gradient of zeros, and a cast of 6 bytes, which PyTorch's kernel for mixed formats
- * moves at 0.63 of a copy's rate. Read off recorded steps, five of them with that cast.
+/* Bytes per logit of a cross-entropy, and of copies around it. Eager: a softmax in fp32 reads and
+ * writes 8, its backward 12; a cast to fp32 (6); backward a gradient of zeros (4), and a cast (6).
  *
  * DTensor's loss over a split vocabulary is operations one by one, in blocks that are
  * compiled, too: maximum, difference, exponential, sum and difference; then zeros,
  * exponential, sum and product. Each reads and writes fp32; those that spread a row's
  * number over it move 0.8 of the bytes a second that a copy does, and count 1.25 times; the
- * cast, of rows that do not lie together, counts 1.5 times. Source:
+ * cast (6) is of rows that do not lie together. Source:
  * recordings of tensor parallelism on two H100 (measurements/traces/), of 8B and 70B.
  *
  * nanotron's, by the same rules: maximum, difference, exponential, sum and quotient; backward one product,
  * whatever the tensor group (its tensor_parallel/functional.py). */
 struct loss {
-	double forward, backward, cast, cast_back;
+	struct {
+		double bytes; /* a logit */
+		const char *curve;
+	} forward, backward, cast, cast_back;
 	int launches;
-	const char *curve;
 };
 
 static struct loss loss_of(const struct builder *b)
 {
+	static const char whole[] = "cross_entropy";
+
 	if (b->rules->loss_in_operations)
-		return (struct loss){ 36, 10, 6, 6, 5, "copy" };
+		return (struct loss){
+			{ 36, "copy" }, { 10, "copy" }, { 6, "cast" }, { 6, "cast" }, 5
+		};
 	if (splits_by_dtensor(b))
-		return (struct loss){ 36, 34, 9, 6, 6, "copy" };
+		return (struct loss){ { 36, "copy" },
+				      { 34, "copy" },
+				      { 6, "cast_rows" },
+				      { 6, "cast" },
+				      6 };
 	if (b->rules->fused_loss && b->rules->fusion == FT_FUSION_MODULES)
-		return (struct loss){ 4, 8, 0, 0, 3, "cross_entropy" };
+		return (struct loss){ { 4, whole }, { 8, whole }, .launches = 3 };
 	if (b->rules->fused_loss)
-		return (struct loss){ 2, 4, 0, 0, 2, "cross_entropy" };
+		return (struct loss){ { 2, whole }, { 4, whole }, .launches = 2 };
 	if (b->rules->fusion != FT_FUSION_KERNELS)
-		return (struct loss){ 8, 8, 6, 13.5, 3, "cross_entropy" };
-	return (struct loss){ 26, 14, 0, 0, 10, "cross_entropy" };
+		return (struct loss){ { 8, whole },
+				      { 12, "cross_entropy_back" },
+				      { 6, "cast" },
+				      { 10, "cast_logits" },
+				      3 };
+	return (struct loss){ { 26, whole }, { 14, whole }, .launches = 10 };
 }
 
 /* A trainer's own: losses of the same logits by a cast to fp32 and a softmax, behind each micro-batch. */
@@ -178,10 +190,11 @@ void head_forward(struct builder *b)
 	head_product(b, FT_FORWARD, rows);
 	logit_scale(b, false);
 	logit_cap(b, false);
-	if (loss.cast > 0)
-		put_memory(b, "loss_cast", "cast", loss.cast * head_logits(b), 1);
-	put_rows(b, "loss", loss.curve, loss.forward * head_logits(b), loss.launches,
-		 2 * (double)rows);
+	if (loss.cast.bytes > 0)
+		put_memory(b, "loss_cast", loss.cast.curve,
+			   loss.cast.bytes * head_logits(b), 1);
+	put_rows(b, "loss", loss.forward.curve, loss.forward.bytes * head_logits(b),
+		 loss.launches, 2 * (double)rows);
 	for (int i = 0; i < 3; i++) /* maximum, sum of exponentials, target */
 		if (put_collective(b, "tp_loss", FT_STREAM_TP, FT_ALL_REDUCE,
 				   FT_GROUP_TP, 4 * (double)b->tokens))
@@ -211,11 +224,11 @@ void head_backward(struct builder *b)
 	host(b, FT_HOST_ENDS_BACKWARD, 1);
 	if (b->plan->tp > 1)
 		host(b, FT_HOST_TENSOR_BACKWARD, 4);
-	put_rows(b, "loss_back", loss.curve, loss.backward * head_logits(b),
-		 loss.launches, 2 * (double)rows);
-	if (loss.cast_back > 0)
-		put_memory(b, "loss_cast_back", "cast", loss.cast_back * head_logits(b),
-			   2);
+	put_rows(b, "loss_back", loss.backward.curve,
+		 loss.backward.bytes * head_logits(b), loss.launches, 2 * (double)rows);
+	if (loss.cast_back.bytes > 0)
+		put_memory(b, "loss_cast_back", loss.cast_back.curve,
+			   loss.cast_back.bytes * head_logits(b), 2);
 	logit_cap(b, true);
 	logit_scale(b, true);
 	put_gradient_sum(b, (double)(slice(b) * b->model->hidden_size));

@@ -147,22 +147,19 @@ static void redistribute(struct builder *b, const struct matrix *x,
 	}
 }
 
-/* Of 16 bit: 4 bytes a number; one that turns the matrix moves them at 0.54 TB/s on an H100, where `strided` has
- * 1.58, and so counts as 12. */
 static void copied(struct builder *b, double numbers, bool turned)
 {
-	put_memory(b, "muon_copy", turned ? "strided" : "copy",
-		   (turned ? 12 : 4) * numbers, 1);
+	put_memory(b, "muon_copy", turned ? "strided_turn" : "copy", 4 * numbers, 1);
 }
 
-/* An all-to-all, behind which the parts are laid side by side, at 1.03 TB/s on an H100: 6 bytes a number. */
+/* An all-to-all, behind which the parts are laid side by side. */
 static void turned(struct builder *b, const struct matrix *x, int times)
 {
 	double mine = numbers(x, x->n, part(x->m, x->ranks));
 
 	for (int i = 0; i < times; i++) {
 		redistribute(b, x, FT_ALL_TO_ALL, mine);
-		put_memory(b, "muon_copy", "strided", 6 * mine, 1);
+		put_memory(b, "muon_copy", "strided_join", 4 * mine, 1);
 	}
 }
 
@@ -257,15 +254,14 @@ static void before(struct builder *b, const struct matrix *x, double mine)
 	put_memory(b, "muon_scale", "strided", 4 * mine, 2);
 }
 
-/* Weight decay, and the sum of an fp32 weight and a 16-bit update, whose kernel is not vectorized: 10 bytes a number at 2.3
- * TB/s on an H100, of a matrix that was turned at 1.24, where `strided` has 1.58. */
+/* Weight decay, and the sum of an fp32 weight and a 16-bit update, whose kernel is not vectorized. */
 static void behind(struct builder *b, const struct matrix *x, double mine)
 {
 	double width = b->plan->master_weights ? 4 : 2;
 
 	put_memory(b, "weight_decay", "mul", 2 * width * mine, 1);
-	put_memory(b, "muon_add", "strided",
-		   (2 * width + 2) * (x->tall ? 1.3 : 0.7) * mine, 1);
+	put_memory(b, "muon_add", x->tall ? "strided_add_turned" : "strided_add",
+		   (2 * width + 2) * mine, 1);
 }
 
 static void matrix_ops(struct builder *b, const struct matrix *x)

@@ -18,6 +18,7 @@
 #include <string.h>
 
 #include "traces/block.h"
+#include "traces/stage.h"
 
 enum ft_recompute layer_recompute(const struct builder *b, int64_t layer)
 {
@@ -79,19 +80,24 @@ void choose_layers(struct builder *b)
 	}
 }
 
-unsigned recomputed_modules(const struct builder *b)
+unsigned selected_modules(const struct ft_plan *plan, const struct ft_stack *stack)
 {
 	static const unsigned by_name =
 		FT_MODULE_OUT_PROJECTION | FT_MODULE_MLP_UP | FT_MODULE_MLP_DOWN;
-	unsigned set = b->plan->recompute_modules;
+	unsigned set = plan->recompute_modules;
 
 	if (!set)
-		set = b->rules->selective == FT_SELECTIVE_OPS ?
+		set = stack->layout.selective == FT_SELECTIVE_OPS ?
 			      FT_MODULE_OPS :
 			      FT_MODULE_CORE_ATTENTION;
 	if (set & by_name)
 		set |= FT_MODULE_CORE_ATTENTION | FT_MODULE_NORM;
 	return set;
+}
+
+unsigned recomputed_modules(const struct builder *b)
+{
+	return selected_modules(b->plan, b->stack);
 }
 
 bool output_is_needed(const struct builder *b)

@@ -1,7 +1,7 @@
 /*
  * traces/rotary.c - rotary positions of queries and keys
  *
- * A stack's recipe says what they take (elements.c), but for two cases. A hand-written kernel cannot
+ * A stack's recipe says what they take (recipes.c), but for two cases. A hand-written kernel cannot
  * scale what it turns (YaRN's factor on q and k, gpt-oss): plain operations of 16 bit do. And a stack may
  * turn by operations where its fusion has a kernel (plain_rotary). Counted from NeMo AutoModel's
  * gpt_oss/rope_utils.py and deepseek_v3/rope_utils.py of October 2025 (read 2026-11-28), bytes a feature of q and k:

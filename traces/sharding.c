@@ -363,11 +363,6 @@ static void accumulate_in_two_sets(struct builder *b, double n)
 	put_memory(b, "accumulate", "add", 3 * width * n, 4);
 }
 
-/* Gradients of 16 bit that are added to sums in fp32 by a kernel that is not vectorized: 10 bytes a number at 2.4 and 2.5 TB/s on an H200
- * (measurements/probes/h200-2026-11-28-two-accumulated-unseen), at 2.3 on an H100,
- * where `strided` has 1.5 and 1.6. */
-#define WIDENED 0.65
-
 void accumulate_gradients(struct builder *b, struct held unit, bool first, bool table)
 {
 	struct held reduced = of_fsdp(b, unit);
@@ -388,7 +383,7 @@ void accumulate_gradients(struct builder *b, struct held unit, bool first, bool 
 		return;
 	}
 	if (!first && is_fsdp(b->plan) && width > 2)
-		put_memory(b, "accumulate", "strided", WIDENED * (2 + 2 * width) * n,
+		put_memory(b, "accumulate", "strided_add", (2 + 2 * width) * n,
 			   (int)unit.tensors);
 	else if (!first)
 		put_memory(b, "accumulate", "add", (2 + 2 * width) * n, 4);

@@ -109,6 +109,15 @@ static bool reads_across(const struct ft_model *model, const struct ft_plan *pla
 				     "num_kv_shared_layers");
 }
 
+/* Attention alone is a kernel of its own, compiled or not. */
+static bool checkpoints_layers(const struct ft_plan *plan, const struct ft_stack *stack)
+{
+	if (plan->recompute == FT_RECOMPUTE_FULL)
+		return plan->recompute_layers > 0;
+	return plan->recompute == FT_RECOMPUTE_SELECTIVE &&
+	       selected_modules(plan, stack) & FT_MODULE_OPS;
+}
+
 static bool recomputes(const struct ft_model *model, const struct ft_plan *plan,
 		       const struct ft_stack *stack, struct ft_error *err)
 {
@@ -120,13 +129,15 @@ static bool recomputes(const struct ft_model *model, const struct ft_plan *plan,
 			"which all recompute or none",
 			(long long)plan->recompute_layers, (long long)model->n_layers,
 			stack->name);
-	if (!stack->runs.compiled_recompute && plan->recompute == FT_RECOMPUTE_FULL &&
-	    plan->recompute_layers > 0 && plan->micro_batch == 1)
+	if (!stack->runs.compiled_recompute && plan->micro_batch == 1 &&
+	    checkpoints_layers(plan, stack))
 		return ft_fail(
 			err, NULL,
-			"recompute: full with micro_batch_size 1 runs eagerly under "
+			"recompute: %s with micro_batch_size 1 runs eagerly under "
 			"stack %s, as its attention breaks the graph; take an "
 			"eager stack, a larger micro-batch, or less recomputation",
+			plan->recompute == FT_RECOMPUTE_FULL ? "full" :
+							       "selective (op)",
 			stack->name);
 	return true;
 }

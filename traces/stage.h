@@ -89,6 +89,9 @@ bool build_begin(struct builder *b, const struct ft_model *model,
 		 struct ft_error *err);
 void build_end(struct builder *b);
 
+/* recompute.c: what selective recomputation runs again, of enum ft_module */
+unsigned selected_modules(const struct ft_plan *plan, const struct ft_stack *stack);
+
 /* stack_runs.c */
 bool stack_runs(const struct ft_model *model, const struct ft_plan *plan,
 		const struct ft_stack *stack, struct ft_error *err);

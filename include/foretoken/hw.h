@@ -86,7 +86,9 @@ struct ft_memory_curve {
 	struct ft_memory_row *row;	/* by rising length; none: all alike */
 	struct ft_number row_sharpness; /* of those */
 	struct ft_number traffic;	/* bytes moved per byte of the source buffer */
-	struct ft_number w; /* of the card for seconds; 0: as memory_frac says */
+	const char *as; /* the curve that this was measured against; or NULL */
+	struct ft_number as_bytes; /* of it, that a byte counts as */
+	struct ft_number w;	   /* of the card for seconds; 0: as memory_frac says */
 };
 
 struct ft_collective_row {

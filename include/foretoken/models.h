@@ -372,9 +372,9 @@ struct ft_plan {
 struct ft_plan_context {
 	int64_t ranks, ranks_per_node;
 	bool ragged_batch; /* the last micro-batch may be smaller, dp need not divide */
-	const char *
-		unfused; /* why attention keeps whole rows of scores, so that cp is 1: the
-			      * beginning of a sentence; NULL: it does not */
+	const char
+		*no_context; /* why no context group shares attention, so that cp is 1:
+				 * the beginning of a sentence; NULL: one does */
 	bool any_layout, unsharded_pipeline; /* as of the plan */
 	bool open; /* for a search, which sets sizes later: those here are not meant */
 	struct ft_mark gpus; /* where the cluster's size was written */

@@ -300,7 +300,7 @@ enum { FT_STACK_CCLS = 4, FT_STACK_GENERATIONS = 8 };
 struct ft_stack_has {
 	unsigned parallel, sharding;
 	bool predicted_tokens; /* does it train those ahead of the next (MTP)? */
-	/* is a layer of one sequence that recomputes in full still compiled? */
+	/* is a layer of one sequence that is checkpointed still compiled? */
 	bool compiled_recompute;
 	bool fp8_attention; /* is there a kernel of attention in fp8, both ways? */
 };
@@ -357,6 +357,11 @@ const struct ft_number *ft_stack_gemm(const struct ft_stack *stack,
  * with capped scores, or with plain attention in their class. The beginning of a sentence; NULL: it is fused. */
 const char *ft_stack_unfused(const struct ft_stack *stack, bool sinks, bool plain,
 			     bool capped);
+
+/* The same of attention that no context group shares: what is unfused, and what operations scale behind its
+ * kernel, for sinks. */
+const char *ft_stack_no_context(const struct ft_stack *stack, bool sinks, bool plain,
+				bool capped);
 
 /* The stack's library for a generation of GPUs, loaded; the caller frees it. */
 struct ft_ccl *ft_stack_ccl(const struct ft_stack *stack, const char *generation,

@@ -182,6 +182,10 @@ struct ft_segment {
 	double peak_bytes[FT_MEMORIES]; /* at its fullest moment, above its start */
 };
 
+/* Ops that the host launches one by one, among which what it does besides is spread evenly: what a graph
+ * launches comes at one go. 0: a graph launches all, and it is spread among these. */
+size_t ft_segment_apart(const struct ft_segment *segment);
+
 struct ft_call {
 	uint32_t segment;
 	uint32_t repeat; /* times in a row, >= 1 */
