@@ -39,7 +39,7 @@ import json, sys
 d = json.load(sys.stdin)
 assert abs(d[\"predicted_step_s\"] / d[\"recorded_step_s\"] - 1) < 1e-5, d'"
 ok "each constant says where it is from" sh -c "
-	grep -q 'launch: {value: 20 us, low: null, high: null, provenance: {kind: measured, source: .alone.json: by sections, 173 samples, times 1 for the profiler., date: 2026-11-22}}' $tmp/mine.yaml &&
+	grep -q 'launch: {value: 20 us, low: null, high: null, provenance: {kind: measured, source: .alone.json: by sections, 171 samples, times 1 for the profiler., date: 2026-11-22}}' $tmp/mine.yaml &&
 	grep -q 'step: {value: .*kind: derived' $tmp/mine.yaml && ! grep -q shard_forward $tmp/mine.yaml"
 python3 - "$tmp" <<'P'
 import json, sys
