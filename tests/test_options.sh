@@ -57,7 +57,7 @@ for n in 0 257; do
 done
 same() {
 	for n in 1 256; do
-		$f plan "$a" --json --threads $n | jq 'del(.command, .wall_s)' >"$tmp/$n" || return 1
+		$f plan "$a" --json --threads $n | jq 'del(.command, .wall_s, .simulated)' >"$tmp/$n" || return 1
 	done
 	[ -s "$tmp/1" ] && cmp "$tmp/1" "$tmp/256"
 }
@@ -191,8 +191,8 @@ ok "options of trace that do not go together" wrongs \
 ok "each option of trace is taken by its verbs, and refused by name by all others" sh -c "mkdir $tmp/trace && python3 tests/trace_options.py $f $tmp/trace"
 ok "calibrate dances not" wrong "calibrate has no action 'dance'; known: probe, import" $f calibrate dance
 defaults() { # what the help states is what counts
-	$f plan --help | grep -q "How many plans to show (default: 5)" && $f plan "$a" --free sharding --free recompute --json | jq -S 'del(.command, .wall_s)' >"$tmp/1" &&
-	$f plan "$a" --free sharding --free recompute --json --top 5 | jq -S 'del(.command, .wall_s)' >"$tmp/2" &&
+	$f plan --help | grep -q "How many plans to show (default: 5)" && $f plan "$a" --free sharding --free recompute --json | jq -S 'del(.command, .wall_s, .simulated)' >"$tmp/1" &&
+	$f plan "$a" --free sharding --free recompute --json --top 5 | jq -S 'del(.command, .wall_s, .simulated)' >"$tmp/2" &&
 	[ "$(jq '.best | length' "$tmp/1")" = 5 ] && cmp "$tmp/1" "$tmp/2"
 }
 ok "plan shows five" defaults

@@ -123,10 +123,14 @@ def collectives(of):
     with_tp = any(c["group"] == "tp" for c in d.calls)
     tp, dp, waiting = of.choice([d.tp, 1, 8]) if with_tp else d.tp, of.choice([1, 2, 16]), of.random() < 0.5
     fabric = of.choice(["", "roce-400-rail", "ib-ndr-rail"]) if tp * dp > 8 else ""
+    was = "gpu: h100-sxm, gpus: %d" % (d.tp * d.dp)
+    first = [c["us"] if len(c["us"]) > 1 else
+             [predicted(was, c["op"], c["elements"] * SIZES[c["dtype"]], *((d.tp, 1) if c["group"] == "tp" else (d.dp, d.tp)))[0]]
+             for c in d.calls]
+    waiting |= not any(max(c["us"]) > min(alone) * BESIDE for c, alone in zip(d.calls, first))  # else it is refused
     options = ["--scale", "dp=%d" % dp, "--tokens-per-step", "1000"] + (["--scale", "tp=%d" % tp] if tp != d.tp else [])
     options += (["--fabric", fabric] if fabric else []) + ([] if waiting else ["--without", "waiting"])
     answer = asked("trace", "replay", folder + "/drawn.json", *options)
-    was = "gpu: h100-sxm, gpus: %d" % (d.tp * d.dp)
     to = "gpu: h100-sxm, gpus: %d%s" % (tp * dp, ", fabric: " + fabric if fabric else "")
     recorded = replayed = errors = 0
     for c in d.calls:
