@@ -354,6 +354,12 @@ static const char *kind_for(const struct family *family, const char *key)
 		return family->global_heads ? NULL : "gemma4_text";
 	case LOCAL:
 		return family->local_heads ? NULL : "mimo_v2_flash";
+	case CONV:
+		return family->short_convs ? NULL : "lfm2";
+	case DECAY:
+		return family->channel_decay ? NULL : "kimi_linear";
+	case BESIDE:
+		return family->states_beside ? NULL : "falcon_h1";
 	default:
 		return NULL;
 	}

@@ -65,10 +65,23 @@ static void read_plain(struct reader *r, const struct family *family,
 		check_groups(r, "num_key_value_heads", layer);
 }
 
+static int64_t read_width(struct reader *r, const struct ft_model *model)
+{
+	int64_t ratio = read_int(r, "expansion_ratio", 1, 1024, 4);
+
+	if (!read_has(r, "intermediate_size") && model->activation == FT_SWIGLU &&
+	    !read_has(r, "expansion_ratio"))
+		(void)read_need(r, "intermediate_size");
+	return read_size(r, "intermediate_size", 1, ratio * model->hidden_size);
+}
+
 /* LFM2 takes two thirds of what its config says, times a factor, as so many whole blocks. Source:
  * Transformers' modeling_lfm2.py (read 2026-11-28). */
-static int64_t adjusted(struct reader *r, int64_t width)
+static int64_t adjusted_width(struct reader *r, const struct ft_model *model)
 {
+	int64_t width = read_has(r, "block_ff_dim") ?
+				read_size(r, "block_ff_dim", 1, 1) :
+				read_width(r, model);
 	double times;
 	int64_t block;
 
@@ -81,19 +94,6 @@ static int64_t adjusted(struct reader *r, int64_t width)
 				   "%g is not above 0 and at most 1024", times);
 	width = (int64_t)(times * (double)(2 * width / 3));
 	return width > block ? (width + block - 1) / block * block : block;
-}
-
-static int64_t read_width(struct reader *r, const struct ft_model *model)
-{
-	int64_t ratio = read_int(r, "expansion_ratio", 1, 1024, 4);
-
-	if (read_has(r, "block_ff_dim"))
-		return adjusted(r, read_size(r, "block_ff_dim", 1, 1));
-	if (!read_has(r, "intermediate_size") && model->activation == FT_SWIGLU &&
-	    !read_has(r, "expansion_ratio"))
-		(void)read_need(r, "intermediate_size");
-	return adjusted(
-		r, read_size(r, "intermediate_size", 1, ratio * model->hidden_size));
 }
 
 static void read_experts(struct reader *r, enum expert_kind kind,
@@ -186,6 +186,8 @@ static int64_t read_dense(struct reader *r, const struct family *family,
 {
 	if (family->shared_alone)
 		return read_needed(r, "shared_expert_intermediate_size");
+	if (family->short_convs)
+		return adjusted_width(r, model);
 	return read_width(r, model) / (family->half_width ? 2 : 1);
 }
 

@@ -161,7 +161,9 @@ static struct layer_rule layer_rule(struct reader *r, const struct family *famil
 	struct layer_rule rule = {
 		.types = read_word_list(r, "layer_types", kinds, more ? 7 : 6),
 		.rotated = read_number_list(r, "no_rope_layers", 1),
-		.local = read_number_list(r, "hybrid_layer_pattern", 1),
+		.local = family->local_heads ?
+				 read_number_list(r, "hybrid_layer_pattern", 1) :
+				 NULL,
 		.from = read_size(r, "max_window_layers", 0, 0),
 		.linear = read_size(r, "full_attention_interval", 0, 0),
 		.odd = !strcmp(family->type, "gpt_neo"),

@@ -332,8 +332,14 @@ static void find_drawn(struct setting *s, struct engine_input *in)
 		}
 }
 
-/* Less of the step than this: the host is ahead. */
-#define HOST_IS_AHEAD 0.02
+/* The host stays ahead where little of the step waits for it, and all that it does, slowed down, is less than most of the step. */
+static bool host_matters(const struct job *job, const struct ft_run *run, double slower)
+{
+	double step = (double)run->step, host = (double)job_host_longest(job);
+
+	return slower > 1 && (run->breakdown.host_s * 1e12 > 0.02 * step ||
+			      slower * host > 0.8 * step);
+}
 
 /*
  * What the step becomes on a host as slow as its range says, which is where one of ten is slower:
@@ -354,7 +360,7 @@ static bool host_certainty(struct setting *s, const struct engine_input *in,
 	if (job->host_free) {
 		again.hosts_end = ft_ps_from_double(slower * (double)in->hosts_end);
 		step = step_of(&again, out);
-	} else if (run->breakdown.host_s > HOST_IS_AHEAD * ft_s_from_ps(step)) {
+	} else if (host_matters(&s->job[0], run, slower)) {
 		again.timeline = NULL;
 		again.gantt = NULL;
 		again.memory = NULL;
@@ -364,7 +370,8 @@ static bool host_certainty(struct setting *s, const struct engine_input *in,
 		step = step_of(&again, &late);
 		*job = was;
 	}
-	run->host_spread_frac = ((double)step / (double)run->step - 1) / NORMAL_P90;
+	run->host_spread_frac =
+		fmax(0, (double)step / (double)run->step - 1) / NORMAL_P90;
 	return true;
 }
 

@@ -63,6 +63,10 @@ static const struct {
 	  true },
 	{ "torch-2.11-compile", SMALL,
 	  "{sequence_length: 1024, global_batch_size: 8, micro_batch_size: 4}", true },
+	/* nothing waits for it yet, but it is not far ahead */
+	{ EAGER, LARGE,
+	  "{sequence_length: 1024, global_batch_size: 2, sharding: fsdp, step_start: together}",
+	  true },
 	{ "megatron-core", SMALL, "{sequence_length: 256, global_batch_size: 2}",
 	  true },
 	{ EAGER, LARGE,
@@ -82,7 +86,7 @@ static void a_step_is_as_unsure_as_a_slow_host_makes_it(void **state)
 			tell(slow, cases[i].stack, cases[i].model, cases[i].training);
 
 		if (cases[i].paced) {
-			assert_true(usual.spread_frac > 0.05);
+			assert_true(usual.spread_frac > 0.02);
 			near_frac(usual.spread_frac,
 				  (late.step_s / usual.step_s - 1) / 1.2816, 1e-6);
 		} else {

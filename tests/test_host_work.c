@@ -224,17 +224,21 @@ static void a_layer_in_a_checkpoint_costs_the_host_more(void **state)
 		PLAN("16") "sharding: ddp, recompute: selective}",
 		PLAN("16") "sharding: ddp}",
 		PLAN("16") "sharding: ddp, recompute: full, recompute_layers: 1}",
+		PLAN("16") "sharding: ddp, recompute: selective, "
+			   "recompute_modules: mlp}",
 	};
-	static const double layers[][2] = { { 3, 0 }, { 0, 3 }, { 0, 0 }, { 1, 0 } };
+	static const double layers[][2] = {
+		{ 3, 0 }, { 0, 3 }, { 0, 0 }, { 1, 0 }, { 0, 0 }
+	};
 
 	(void)state;
-	for (int i = 0; i < 4; i++)
+	for (int i = 0; i < 5; i++)
 		for (int k = 0; k < 2; k++)
 			for (int pass = 0; pass < 2; pass++)
 				assert_true(counted(GPT, plans[i], "torch-2.11-eager",
 						    8,
 						    of[k][pass]) == 2 * layers[i][k]);
-	for (int i = 0; i < 4; i++) {
+	for (int i = 0; i < 5; i++) {
 		struct parts p;
 
 		build(&p, GPT, plans[i], "torch-2.11-eager", 8);

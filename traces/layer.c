@@ -79,7 +79,7 @@ static void begin_weights(struct builder *b, const struct layer_sizes *s)
 }
 
 /* Hooks on what a layer saves that will run again, and on what it then makes, in a thread that is not Python's own:
- * what the host pays beyond the forward pass itself. */
+ * what the host pays beyond the forward pass itself. What single modules in checkpoints cost was not measured. */
 static void under_checkpoint(struct builder *b, int64_t layer, bool backward)
 {
 	static const enum ft_host rate[][2] = {
@@ -89,8 +89,10 @@ static void under_checkpoint(struct builder *b, int64_t layer, bool backward)
 					     FT_HOST_SELECTIVE_BACKWARD },
 	};
 	enum ft_recompute how = layer_recompute(b, layer);
+	bool chosen =
+		how == FT_RECOMPUTE_SELECTIVE && recomputed_modules(b) & FT_MODULE_OPS;
 
-	if (how != FT_RECOMPUTE_NONE && b->plan->graphs == FT_GRAPHS_NONE)
+	if ((how == FT_RECOMPUTE_FULL || chosen) && b->plan->graphs == FT_GRAPHS_NONE)
 		host(b, rate[how][backward], 1);
 }
 

@@ -33,7 +33,7 @@ enum ft_host {
 	FT_HOST_PIECE, /* one more graph that a compiled block is cut into: both passes */
 	FT_HOST_CHECKPOINT_FORWARD, /* beyond the block's: of one that will run again whole */
 	FT_HOST_CHECKPOINT_BACKWARD, /* and while it does, beyond that forward pass */
-	FT_HOST_SELECTIVE_FORWARD,   /* the same of one that runs again in part */
+	FT_HOST_SELECTIVE_FORWARD,   /* the same of one of which some operations do */
 	FT_HOST_SELECTIVE_BACKWARD,
 	FT_HOST_SHARD_FORWARD, /* hooks of one sharded unit (FSDP) that is gathered */
 	FT_HOST_SHARD_BACKWARD,
