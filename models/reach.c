@@ -179,6 +179,8 @@ static struct layer_rule layer_rule(struct reader *r, const struct family *famil
 			rule.attention =
 				read_number_list(r, "full_attn_layers", FAMILY_MOST);
 		rule.base = family->channel_decay;
+		if (rule.base && list_has(rule.attention, 0))
+			reader_fail(r, "full_attn_layers", "counts layers from 1");
 		if (more && rule.attention)
 			rule.others = family->short_convs ? SHORT_CONV : DELTA_RULE;
 	}

@@ -171,6 +171,8 @@ static void mistakes_are_told_with_their_place(void **state)
 		{ "name: llama3-8b\nfull_attn_layers: [1]", 2, 1,
 		  "such as kimi_linear" },
 		{ "name: llama3-8b\nmamba_rms_norm: true", 2, 1, "such as falcon_h1" },
+		{ "name: kimi-linear-48b-a3b\nfull_attn_layers: [0, 4]", 2, 19,
+		  "counts layers from 1" },
 		{ "name: kimi-linear-48b-a3b\nattn_res_block_size: 12", 2, 22,
 		  "attention over outputs of layers before is not simulated" },
 		{ "name: kimi-linear-48b-a3b\nfull_attn_layers: [four]", 2, 20,
