@@ -332,7 +332,8 @@ static void find_drawn(struct setting *s, struct engine_input *in)
 		}
 }
 
-/* The host stays ahead where little of the step waits for it, and all that it does, slowed down, is less than most of the step. */
+/* Is the step worth running with a slower host? Not where it stays ahead: next to nothing waits for it, and all that it
+ * does, slowed down, is well below the step. Both shares only save time: what is run is exact. */
 static bool host_matters(const struct job *job, const struct ft_run *run, double slower)
 {
 	double step = (double)run->step, host = (double)job_host_longest(job);

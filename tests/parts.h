@@ -1,4 +1,4 @@
-/* tests/parts.h - a graph with what it was built from, from texts in one line */
+/* tests/parts.h - a model, and a graph with what it was built from, from texts in one line */
 #ifndef TESTS_PARTS_H
 #define TESTS_PARTS_H
 
@@ -14,6 +14,19 @@ struct parts {
 	struct ft_stack *stack;
 	struct ft_graph *graph;
 };
+
+static inline struct ft_model *model_from(const char *text)
+{
+	struct arena mem = { 0 };
+	struct ft_error err;
+	struct node *node = node_read_text(&mem, "model", text, strlen(text), &err);
+	struct ft_model *m = node ? ft_model_load(node, &err) : NULL;
+
+	if (!m)
+		fail_msg("%s: %s", text, err.text);
+	arena_release(&mem);
+	return m;
+}
 
 static inline void build(struct parts *p, const char *model, const char *training,
 			 const char *stack, int64_t ranks)

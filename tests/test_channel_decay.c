@@ -22,28 +22,15 @@ enum {
 	MICRO = 4
 };
 
-static struct ft_model *model_of(const char *text)
-{
-	struct arena mem = { 0 };
-	struct ft_error err;
-	struct node *node = node_read_text(&mem, "model", text, strlen(text), &err);
-	struct ft_model *m = node ? ft_model_load(node, &err) : NULL;
-
-	if (!m)
-		fail_msg("%s: %s", text, err.text);
-	arena_release(&mem);
-	return m;
-}
-
 /* Counted from one, by a list; else one in four; or by words. */
 static void which_layers_attend_is_said_in_three_ways(void **state)
 {
-	struct ft_model *listed = model_of(MODEL("5", ", full_attn_layers: [4]"));
-	struct ft_model *custom = model_of(MODEL("5", ""));
-	struct ft_model *words = model_of(MODEL(
+	struct ft_model *listed = model_from(MODEL("5", ", full_attn_layers: [4]"));
+	struct ft_model *custom = model_from(MODEL("5", ""));
+	struct ft_model *words = model_from(MODEL(
 		"5", ", layer_types: [kda_attention, linear_attention, kda_attention, "
 		     "full_attention, kda_attention]"));
-	struct ft_model *last = model_of(MODEL("5", ", full_attn_layers: [4, 5]"));
+	struct ft_model *last = model_from(MODEL("5", ", full_attn_layers: [4, 5]"));
 
 	(void)state;
 	for (int i = 0; i < 5; i++) {
@@ -69,8 +56,8 @@ static void a_layer_has_its_parameters(void **state)
 {
 	double matrices = 4. * H * INNER + 2. * (H * WIDE + WIDE * INNER) + H * HEADS;
 	double others = 3. * INNER * TAPS + HEADS + INNER + WIDE + 2. * H;
-	struct ft_model *one = model_of(MODEL("1", "")),
-			*two = model_of(MODEL("2", ""));
+	struct ft_model *one = model_from(MODEL("1", "")),
+			*two = model_from(MODEL("2", ""));
 
 	(void)state;
 	near_frac(ft_model_parameters(two) - ft_model_parameters(one),

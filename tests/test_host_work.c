@@ -269,6 +269,15 @@ static void autocast_casts_all_but_the_table(void **state)
 		  1e-9);
 	near_frac(sum_in(p.graph, NULL, "accumulate").bytes, 12 * all, 1e-9);
 	drop(&p);
+	/* one that is tied gets the head's gradient, too: a sum more in each micro-batch */
+	build(&p, "{name: gpt-1.5b, num_hidden_layers: 3, tie_word_embeddings: true}",
+	      PLAN("16") "sharding: ddp}", "torch-2.11-eager", 8);
+	m = p.model;
+	near_frac(sum_in(p.graph, NULL, "accumulate").bytes,
+		  12 * (ft_model_parameters(m) + table +
+			(double)(m->hidden_size * ft_model_vocab(m, 1))),
+		  1e-9);
+	drop(&p);
 }
 
 int main(void)

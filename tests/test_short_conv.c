@@ -8,26 +8,13 @@
 
 enum { H = 512, F = 1024, TAPS = 3, TOKENS = 512, MICRO = 4 };
 
-static struct ft_model *model_of(const char *text)
-{
-	struct arena mem = { 0 };
-	struct ft_error err;
-	struct node *node = node_read_text(&mem, "model", text, strlen(text), &err);
-	struct ft_model *m = node ? ft_model_load(node, &err) : NULL;
-
-	if (!m)
-		fail_msg("%s: %s", text, err.text);
-	arena_release(&mem);
-	return m;
-}
-
 /* By number or by word; where neither is said all layers are attention, as in the class. */
 static void which_layers_are_convolutions_is_said_in_two_ways(void **state)
 {
-	struct ft_model *numbers = model_of(CONVS("3", ", full_attn_idxs: [1]"));
-	struct ft_model *words = model_of(
+	struct ft_model *numbers = model_from(CONVS("3", ", full_attn_idxs: [1]"));
+	struct ft_model *words = model_from(
 		CONVS("3", ", layer_types: [conv, full_attention, conv, conv]"));
-	struct ft_model *bare = model_of(CONVS("3", ""));
+	struct ft_model *bare = model_from(CONVS("3", ""));
 
 	(void)state;
 	assert_memory_equal(numbers->layer, words->layer, 3 * sizeof(*words->layer));
@@ -66,7 +53,7 @@ static void widths_are_adjusted(void **state)
 			 "{model_type: lfm2, hidden_size: 512, num_hidden_layers: 1, "
 			 "num_attention_heads: 8, vocab_size: 512, %s}",
 			 want[i].keys);
-		m = model_of(text);
+		m = model_from(text);
 		assert_int_equal(m->layer[0].intermediate, want[i].width);
 		ft_model_free(m);
 	}
@@ -76,8 +63,8 @@ static void widths_are_adjusted(void **state)
 static void a_convolution_has_its_parameters(void **state)
 {
 	double matrices = 4. * H * H + 3. * H * F;
-	struct ft_model *one = model_of(CONVS("1", ", layer_types: [conv]")),
-			*two = model_of(CONVS("2", ", layer_types: [conv]"));
+	struct ft_model *one = model_from(CONVS("1", ", layer_types: [conv]")),
+			*two = model_from(CONVS("2", ", layer_types: [conv]"));
 
 	(void)state;
 	near_frac(ft_model_parameters(two) - ft_model_parameters(one),

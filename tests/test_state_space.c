@@ -21,23 +21,10 @@ enum {
 	INNER = HEADS * P
 };
 
-static struct ft_model *model_of(const char *text)
-{
-	struct arena mem = { 0 };
-	struct ft_error err;
-	struct node *node = node_read_text(&mem, "model", text, strlen(text), &err);
-	struct ft_model *m = node ? ft_model_load(node, &err) : NULL;
-
-	if (!m)
-		fail_msg("%s: %s", text, err.text);
-	arena_release(&mem);
-	return m;
-}
-
 /* An MLP joins what stands before it; what has none is a block all the same. */
 static void layers_of_halves_become_blocks(void **state)
 {
-	struct ft_model *m = model_of(HYBRID("5", "M*-ME")), *cut, *words;
+	struct ft_model *m = model_from(HYBRID("5", "M*-ME")), *cut, *words;
 
 	(void)state;
 	assert_int_equal(m->n_layers, 3);
@@ -49,9 +36,9 @@ static void layers_of_halves_become_blocks(void **state)
 	assert_int_equal(ft_layer_norms(m, &m->layer[0]), 1);
 	assert_int_equal(ft_layer_norms(m, &m->layer[1]), 2);
 	/* the first so many of a longer pattern; and the same in words */
-	cut = model_of(HYBRID("3", "M*-ME"));
+	cut = model_from(HYBRID("3", "M*-ME"));
 	assert_int_equal(cut->n_layers, 2);
-	words = model_of(
+	words = model_from(
 		"{model_type: nemotron_h, hidden_size: 512, num_hidden_layers: 3, "
 		"layers_block_type: [mamba, attention, mlp], "
 		"num_attention_heads: 8, num_key_value_heads: 2, head_dim: 64, "
@@ -74,11 +61,11 @@ static void layers_of_halves_become_blocks(void **state)
 static void which_layers_are_state_spaces_is_said_in_three_ways(void **state)
 {
 	struct ft_model *numbers =
-		model_of(LISTED("4", ", attn_layer_indices: [1, 3]"));
-	struct ft_model *words = model_of(
+		model_from(LISTED("4", ", attn_layer_indices: [1, 3]"));
+	struct ft_model *words = model_from(
 		LISTED("4", ", layer_types: [mamba, attention, mamba, attention]"));
-	struct ft_model *pattern = model_of(HYBRID("8", "M-*-M-*-"));
-	struct ft_model *bare = model_of(LISTED("4", ""));
+	struct ft_model *pattern = model_from(HYBRID("8", "M-*-M-*-"));
+	struct ft_model *bare = model_from(LISTED("4", ""));
 
 	(void)state;
 	assert_memory_equal(numbers->layer, words->layer, 4 * sizeof(*words->layer));
@@ -94,11 +81,11 @@ static void which_layers_are_state_spaces_is_said_in_three_ways(void **state)
 /* State spaces alone are a hybrid without attention, under the names of their own class. */
 static void state_spaces_may_stand_alone(void **state)
 {
-	struct ft_model *alone =
-		model_of("{model_type: mamba2, hidden_size: 512, num_hidden_layers: 3, "
-			 "num_heads: 16, head_dim: 32, state_size: 64, n_groups: 4, "
-			 "conv_kernel: 4, chunk_size: 128, vocab_size: 512}");
-	struct ft_model *hybrid = model_of(HYBRID("3", "MMM"));
+	struct ft_model *alone = model_from(
+		"{model_type: mamba2, hidden_size: 512, num_hidden_layers: 3, "
+		"num_heads: 16, head_dim: 32, state_size: 64, n_groups: 4, "
+		"conv_kernel: 4, chunk_size: 128, vocab_size: 512}");
+	struct ft_model *hybrid = model_from(HYBRID("3", "MMM"));
 
 	(void)state;
 	assert_int_equal(alone->positions, FT_NO_POSITIONS);
@@ -118,7 +105,7 @@ static void state_spaces_may_stand_alone(void **state)
 /* Two kinds of states in one model: each has what its own kind has. */
 static void state_spaces_and_delta_rules_may_take_turns(void **state)
 {
-	struct ft_model *m = model_of(
+	struct ft_model *m = model_from(
 		LISTED("3", ", layer_types: [linear_attention, mamba, attention]"));
 
 	(void)state;
@@ -140,7 +127,8 @@ static void state_spaces_and_delta_rules_may_take_turns(void **state)
 /* Without experts, what they share is the MLP. */
 static void no_experts_leave_the_shared_mlp(void **state)
 {
-	struct ft_model *some = model_of(GRANITE("8")), *none = model_of(GRANITE("0"));
+	struct ft_model *some = model_from(GRANITE("8")),
+			*none = model_from(GRANITE("0"));
 
 	(void)state;
 	for (int i = 0; i < 2; i++) {
@@ -159,9 +147,9 @@ static void no_experts_leave_the_shared_mlp(void **state)
 /* Layers of predicted tokens are like a layer that a pattern pictures, which need not be the last. */
 static void predicted_tokens_may_be_like_another_layer(void **state)
 {
-	struct ft_model *last = model_of("{model_type: nemotron_h, " HYBRID_KEYS(
+	struct ft_model *last = model_from("{model_type: nemotron_h, " HYBRID_KEYS(
 		"4", "*EME") ", num_nextn_predict_layers: 1}");
-	struct ft_model *first = model_of("{model_type: nemotron_h, " HYBRID_KEYS(
+	struct ft_model *first = model_from("{model_type: nemotron_h, " HYBRID_KEYS(
 		"4",
 		"*EME") ", num_nextn_predict_layers: 1, mtp_hybrid_override_pattern: '*E'}");
 
@@ -182,7 +170,7 @@ static void latent_experts_are_smaller_and_projected(void **state)
 {
 	static const char *const latent = "{model_type: nemotron_h, " HYBRID_KEYS(
 		"2", "*E") ", moe_latent_size: 128}";
-	struct ft_model *m = model_of(latent);
+	struct ft_model *m = model_from(latent);
 	struct parts p;
 
 	(void)state;
@@ -231,8 +219,8 @@ static void a_state_space_has_its_parameters(void **state)
 	double channels = INNER + 2. * GROUPS * N;
 	double in = (double)H * (INNER + channels + HEADS), out = (double)INNER * H;
 	double want = in + out + 5 * channels + 3. * HEADS + INNER + H;
-	struct ft_model *one = model_of(HYBRID("1", "MM")),
-			*two = model_of(HYBRID("2", "MM"));
+	struct ft_model *one = model_from(HYBRID("1", "MM")),
+			*two = model_from(HYBRID("2", "MM"));
 
 	(void)state;
 	near_frac(ft_model_parameters(two) - ft_model_parameters(one), want, 1e-12);

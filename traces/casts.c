@@ -203,13 +203,3 @@ void put_unpack(struct builder *b, double elements)
 				   elements,
 			   1);
 }
-
-/* Under autocast a product's gradient becomes fp32 in each micro-batch; a table's is. Source: recorded step of DDP on two
- * H200, two micro-batches: 3.9 ms of casts and 6.4 of sums of 1.9 G gradients, and no cast of the table. */
-void gradients_under_autocast(struct builder *b, double n, bool first, bool table)
-{
-	if (!table)
-		put_memory(b, "gradient_cast", "cast", 6 * n, 4);
-	if (!first)
-		put_memory(b, "accumulate", "add", 12 * n, 4);
-}

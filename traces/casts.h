@@ -35,8 +35,6 @@ double expert_parameter_width(const struct builder *b);
 double stored_width(enum ft_dtype format);
 /* Frozen weights that are kept in another format than products want: into that, for each use. */
 void put_unpack(struct builder *b, double elements);
-/* What autograd makes of n gradients in 16 bit, and of a table's, which are fp32. */
-void gradients_under_autocast(struct builder *b, double n, bool first, bool table);
 /* How many narrow copies of a weight are kept: along rows, and along columns if need be. */
 double narrow_copies(const struct builder *b);
 

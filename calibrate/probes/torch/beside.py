@@ -47,7 +47,7 @@ def collectives(bytes_, world):
     yield "all_reduce", lambda: dist.all_reduce(wide, async_op=True)
 
 
-def timed(call, kernel, each_us):
+def timed(call, kernel, each_us, longest_us):
     """Of one collective: events in front of it and behind it on a stream of its own, kernels queued around."""
     comm, told = torch.cuda.Stream(), []
     for _ in range(ROUNDS + 2):
@@ -65,7 +65,7 @@ def timed(call, kernel, each_us):
             work.wait()
             end.record()
         if kernel:
-            for _ in range(max(4, int(LONGEST_US / each_us))):
+            for _ in range(max(4, int(longest_us / each_us))):
                 kernel()
         torch.cuda.synchronize()
         told.append(1e3 * begin.elapsed_time(end))
@@ -87,17 +87,15 @@ def alone_us(kernel):
 
 
 def main():
-    global LONGEST_US
     torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
     dist.init_process_group("nccl", device_id=torch.device("cuda", torch.cuda.current_device()))
     world, rank = dist.get_world_size(), dist.get_rank()
     out = open(sys.argv[1], "a") if rank == 0 else None
     for bytes_ in SIZES:
-        LONGEST_US = 400 + bytes_ / 60e3
         for name, call in collectives(bytes_, world):
             for what, kernel in kernels():
                 each = alone_us(kernel) if kernel else 1
-                t = timed(call, kernel, each)
+                t = timed(call, kernel, each, 400 + bytes_ / 60e3)  # queued kernels outlast the collective
                 if rank == 0:
                     out.write(json.dumps(dict(collective=name, bytes=bytes_, ranks=world, beside=what, kernel_us=round(each, 1),
                                               us=round(statistics.median(t), 1), least_us=round(min(t), 1),
