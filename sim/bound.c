@@ -351,7 +351,8 @@ bool ft_sim_bound(const struct ft_sim_job *given, const struct ft_outline *o,
 			 .cluster = given->cluster,
 			 .stack = given->stack,
 			 .ccl = given->ccl,
-			 .memo = memo };
+			 .memo = memo,
+			 .outline = true };
 	struct bounding b = { .mem = &mem, .o = o };
 	ft_ps others;
 	bool ok = job_time(&j, given->start, err);

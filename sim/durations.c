@@ -271,7 +271,10 @@ static bool time_works(struct job *s, struct ft_error *err)
 	if (!clocks)
 		return false;
 	job_mix_clocks(s, clocks);
-	return time_communication(s, err);
+	if (!time_communication(s, err))
+		return false;
+	job_beside_receives(s);
+	return true;
 }
 
 struct work_timing *job_slowed(const struct job *s, size_t class, double speed_frac)

@@ -15,6 +15,7 @@ struct job {
 	const struct ft_stack *stack;
 	const struct ft_ccl *ccl;
 	struct ft_memo *memo;
+	bool outline; /* its passes are in no order (traces/outline.c) */
 	struct network *network; /* NULL: NICs are the narrowest links there are */
 	size_t first_part;	 /* of the network: that of class 0 */
 	int64_t end_node;	 /* there: behind the job's last */
@@ -76,6 +77,11 @@ struct job_clock job_clock_of(const struct ft_cluster *cluster,
 double job_asks(const struct ft_cluster *cluster, const struct ft_work *work,
 		double burst_s);
 double job_waiting_asks(const struct ft_cluster *cluster);
+
+/* ---- sim/receives.c --------------------------------------------------------- */
+
+/* Kernels take longer while receives wait beside them, where the stack posts these ahead. */
+void job_beside_receives(struct job *job);
 
 /* ---- sim/durations.c -------------------------------------------------------- */
 

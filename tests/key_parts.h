@@ -70,6 +70,10 @@ static const char experts_grouped[] =
 static const char experts_forced[] = MIXTRAL IB "stack: nemo-24, " TRAIN(
 	"4096",
 	"16") "parallel: {ep: 4}, moe_dispatcher: deepep, moe_force_balance: true}, " COST;
+static const char chunked[] =
+	LLAMA ON("h100-sxm", "2", "none") "hgx-h100}, stack: torch-2.11-eager, " TRAIN(
+		"4096",
+		"8") "micro_batch_size: 1, sharding: ddp, parallel: {pp: 2, vpp: 2}}, " COST;
 static const char fsdp_eager[] = LLAMA IB "stack: torch-2.11-eager, " TRAIN(
 	"4096",
 	"32") "sharding: fsdp, recompute: selective, overlap: {dp: true}}, " COST;
@@ -232,7 +236,7 @@ static const struct key_part parts[] = {
 	{ "cluster.gpu",
 	  "hw/gpus",
 	  "h100-sxm",
-	  { zero1_pipeline, fsdp_eager, experts_fp8, ddp_eager, ragged, bare,
+	  { zero1_pipeline, chunked, fsdp_eager, experts_fp8, ddp_eager, ragged, bare,
 	    by_default, experts_grouped, wide_heads, odd, blocks } },
 };
 

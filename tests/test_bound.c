@@ -216,7 +216,7 @@ static void nor_is_one_of_dualpipev(void **state)
 		hold(drawn_dual(&mem), shelf, &t);
 		arena_release(&mem);
 		if (t.steps == DUALS_FEW)
-			is_as_tight_as_ever(&t, 0.9754547, 0.9254579, 0.3192113);
+			is_as_tight_as_ever(&t, 0.9752984, 0.9251652, 0.3191204);
 	}
 	print_message("%d steps, %d bounded: %.3f of the step on average, at least "
 		      "%.3f\n",

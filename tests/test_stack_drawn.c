@@ -54,6 +54,7 @@ static const struct {
 	TRUTH(scan_layers),
 	TRUTH(compiled_update),
 	TRUTH(receive_sync),
+	TRUTH(receives_ahead),
 	TRUTH(receive_buffers),
 	TRUTH(ragged_batch),
 	TRUTH(gather_root_again),
