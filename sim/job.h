@@ -15,7 +15,7 @@ struct job {
 	const struct ft_stack *stack;
 	const struct ft_ccl *ccl;
 	struct ft_memo *memo;
-	bool outline; /* its passes are in no order (traces/outline.c) */
+	bool outline;		 /* its passes are in no order (traces/outline.c) */
 	struct network *network; /* NULL: NICs are the narrowest links there are */
 	size_t first_part;	 /* of the network: that of class 0 */
 	int64_t end_node;	 /* there: behind the job's last */
