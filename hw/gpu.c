@@ -60,7 +60,7 @@ static void read_interference(struct reader *outer, struct arena *mem,
 	gpu->collective_units = read_number(&r, mem, "collective_units", DIM_NONE);
 	gpu->collective_units_per_nic =
 		read_number(&r, mem, "collective_units_per_nic", DIM_NONE);
-	gpu->receive_units = read_number_or(&r, mem, "receive_units", DIM_NONE, 0);
+	gpu->message_units = read_number_or(&r, mem, "message_units", DIM_NONE, 0);
 	gpu->persistent_products = read_bool(&r, "persistent_products", false);
 	gpu->memory_beside_collective =
 		read_number(&r, mem, "memory_beside_collective", DIM_NONE);
@@ -76,7 +76,7 @@ static void read_interference(struct reader *outer, struct arena *mem,
 	reader_bound(&r, "collective_units_per_nic", &gpu->collective_units_per_nic, 0,
 		     1000);
 	if (gpu->compute_units > 1)
-		reader_bound(&r, "receive_units", &gpu->receive_units, 0,
+		reader_bound(&r, "message_units", &gpu->message_units, 0,
 			     (double)gpu->compute_units / 2);
 	reader_bound(&r, "memory_beside_collective", &gpu->memory_beside_collective, 1,
 		     1000);

@@ -273,7 +273,7 @@ static bool time_works(struct job *s, struct ft_error *err)
 	job_mix_clocks(s, clocks);
 	if (!time_communication(s, err))
 		return false;
-	job_beside_receives(s);
+	job_queue_messages(s);
 	return true;
 }
 

@@ -78,10 +78,10 @@ double job_asks(const struct ft_cluster *cluster, const struct ft_work *work,
 		double burst_s);
 double job_waiting_asks(const struct ft_cluster *cluster);
 
-/* ---- sim/receives.c --------------------------------------------------------- */
+/* ---- sim/messages.c --------------------------------------------------------- */
 
-/* Kernels take longer while receives wait beside them, where the stack posts these ahead. */
-void job_beside_receives(struct job *job);
+/* Messages of a pipeline wait in queues, and kernels beside them take longer, where the stack has it so. */
+void job_queue_messages(struct job *job);
 
 /* ---- sim/durations.c -------------------------------------------------------- */
 

@@ -199,7 +199,7 @@ static const struct flag {
 	OFF(dual_pipe),
 	OFF(autograd_split),
 	OFF(receive_sync),
-	OFF(receives_ahead),
+	OFF(messages_in_turn),
 	OFF(receive_buffers),
 	OFF(keeps_outputs),
 	OFF(scatter_gather),

@@ -216,7 +216,7 @@ static void nor_is_one_of_dualpipev(void **state)
 		hold(drawn_dual(&mem), shelf, &t);
 		arena_release(&mem);
 		if (t.steps == DUALS_FEW)
-			is_as_tight_as_ever(&t, 0.9752984, 0.9251652, 0.3191204);
+			is_as_tight_as_ever(&t, 0.9747735, 0.9236820, 0.3188241);
 	}
 	print_message("%d steps, %d bounded: %.3f of the step on average, at least "
 		      "%.3f\n",

@@ -149,7 +149,7 @@ static const struct absent of_stack[] = {
 	STACK("plain_rotary", plain_rotary, TRUTH, false),
 	STACK("blocking_launches", blocking_launches, TRUTH, false),
 	STACK("receive_sync", receive_sync, TRUTH, false),
-	STACK("receives_ahead", receives_ahead, TRUTH, false),
+	STACK("messages_in_turn", messages_in_turn, TRUTH, false),
 	STACK("receive_buffers", receive_buffers, TRUTH, false),
 	STACK("ragged_batch", ragged_batch, TRUTH, false),
 	STACK("gather_root_again", gather_root_again, TRUTH, false),

@@ -54,7 +54,7 @@ static const struct {
 	TRUTH(scan_layers),
 	TRUTH(compiled_update),
 	TRUTH(receive_sync),
-	TRUTH(receives_ahead),
+	TRUTH(messages_in_turn),
 	TRUTH(receive_buffers),
 	TRUTH(ragged_batch),
 	TRUTH(gather_root_again),

@@ -166,7 +166,7 @@ struct ft_gpu {
 	const char *attention_impl, *attention_plain;
 	struct ft_number collective_units, collective_units_per_nic; /* held by it */
 	struct ft_number
-		receive_units; /* by one that waits, in a domain; 0: not known */
+		message_units; /* by one that waits, in a domain; 0: not known */
 	bool persistent_products, any_layout;	   /* as foretoken-gpu(5) says */
 	struct ft_number memory_beside_collective, /* time factors while both run */
 		collective_beside_compute, collective_beside_memory, copy_beside_gemm;

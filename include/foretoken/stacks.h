@@ -143,11 +143,11 @@ struct ft_layout_rules {
 	bool mixed_norms; /* rows and columns of a norm's backward in one kernel */
 	bool cut_blocks;  /* compiled blocks under ddp, at each bucket */
 	bool scan_layers; /* layers are turns of a scan, which stacks what they keep */
-	bool compiled_update; /* the optimizer's passes are the compiler's */
-	bool receive_sync;    /* and, without overlap.pp, for what a stage receives */
-	bool receives_ahead; /* of chunks: posted when the pass before begins (sim/receives.c) */
-	bool receive_buffers;	/* of a stage, for each micro-batch, all step long */
-	bool ragged_batch;	/* the last micro-batch may be smaller */
+	bool compiled_update;  /* the optimizer's passes are the compiler's */
+	bool receive_sync;     /* and, without overlap.pp, for what a stage receives */
+	bool messages_in_turn; /* of chunks: a stage's, one at a time (sim/messages.c) */
+	bool receive_buffers;  /* of a stage, for each micro-batch, all step long */
+	bool ragged_batch;     /* the last micro-batch may be smaller */
 	bool gather_root_again; /* fsdp: root unit resharded after forward */
 	bool loss_in_root;  /* fsdp: the root is gathered before its loss's backward */
 	bool keeps_outputs; /* the logits of all micro-batches stay */

@@ -1,8 +1,11 @@
 /*
- * tests/test_receives.c - receives that wait beside kernels (sim/receives.c): two stages by hand, and drawn
- * pipelines of chunks run millisecond by millisecond
+ * tests/test_messages.c - messages of a pipeline in queues (sim/messages.c): two stages by hand, and drawn pipelines of
+ * chunks run millisecond by millisecond
  */
 #include "tests/seeded.h"
+
+#include <math.h>
+#include <string.h>
 
 #include "base/arena.h"
 #include "sim/job.h"
@@ -61,8 +64,8 @@ static void lay_segments(struct pipeline *p)
 static void begin(struct pipeline *p, size_t stages)
 {
 	*p = (struct pipeline){ .gpu = { .compute_units = UNITS },
-				.stack = { .layout = { .receives_ahead = true } } };
-	p->gpu.receive_units.value = HELD;
+				.stack = { .layout = { .messages_in_turn = true } } };
+	p->gpu.message_units.value = HELD;
 	p->gpu.collective_units_per_nic.value = 2;
 	p->cluster.gpu = &p->gpu;
 	p->work[0] = (struct ft_work){ .kind = FT_COMMUNICATION,
@@ -123,7 +126,7 @@ static void a_receive_waits_beside_the_pass_before_its_own(void **state)
 		p.first[2].duration = 2 * (ft_ps)MS;
 		if (far == 1)
 			p.first[0].held = HELD_BY_RAIL;
-		p.stack.layout.receives_ahead = far < 2;
+		p.stack.layout.messages_in_turn = far < 2;
 		pass(&p, 0, segment_of(false, false, true, 0), 0);
 		pass(&p, 0, segment_of(false, false, false, 0), 1);
 		pass(&p, 0, segment_of(true, true, false, 0), 1);
@@ -131,7 +134,7 @@ static void a_receive_waits_beside_the_pass_before_its_own(void **state)
 		p.stage[1].call[0].segment = SEGMENTS - 1;
 		p.op[SEGMENTS - 1][0].stream = FT_STREAM_RECV_FORWARD;
 		p.op[SEGMENTS - 1][1].work = 2;
-		job_beside_receives(&p.job);
+		job_queue_messages(&p.job);
 		near_frac(slower(&p, 0, 0),
 			  1 + (far == 0 ? 0.1 :
 			       far == 1 ? 0.02 :
@@ -165,65 +168,136 @@ static void draw_passes(struct pipeline *p, int chunks, int micro)
 
 /* One stage, by the clock. */
 struct running {
-	size_t at;    /* the pass that runs or waits */
+	int at;	      /* the pass that runs or waits */
 	int64_t left; /* ms of it; 0: it waits */
-	int64_t busy, beside;
-	int64_t received[2], sent[2]; /* by it and to it: forward, backward */
+	int64_t busy, beside, end;
+	int received[2], sent[2]; /* by it and to it: forward, backward */
+	int n, head;		  /* messages in its queue */
+	struct {
+		bool back, send;
+		int behind;
+	} queue[2 * PASSES];
 };
 
-static bool has(const struct pipeline *p, size_t stage, size_t at, uint32_t bit)
+static bool has(const struct pipeline *p, size_t stage, int at, uint32_t bit)
 {
 	return p->stage[stage].call[at].segment / KERNELS & bit;
 }
 
-static bool is_back(const struct pipeline *p, size_t stage, size_t at)
+static int kernel_of(const struct pipeline *p, size_t stage, int at)
 {
-	return has(p, stage, at, 4);
+	return (int)(p->stage[stage].call[at].segment % KERNELS);
 }
 
-/* Was sent what pass `at` receives? */
-static bool there(const struct pipeline *p, const struct running *r, size_t stage,
-		  size_t at)
-{
-	bool back = is_back(p, stage, at);
-
-	return !has(p, stage, at, 2) || r->received[back] < r->sent[back];
-}
-
-static void begin_pass(const struct pipeline *p, struct running *r, size_t stage)
-{
-	if (r->left || r->at == p->stage[stage].n_calls || !there(p, r, stage, r->at))
-		return;
-	r->received[is_back(p, stage, r->at)] += has(p, stage, r->at, 2);
-	r->left = (int64_t)(p->first[1 + p->stage[stage].call[r->at].segment % KERNELS]
-				    .duration /
-			    MS);
-}
-
-static void millisecond(const struct pipeline *p, struct running *run)
+static size_t to_stage(const struct pipeline *p, size_t from, bool back)
 {
 	size_t n = p->graph.n_classes;
 
-	for (size_t c = 0; c < n; c++)
-		begin_pass(p, &run[c], c);
-	for (size_t c = 0; c < n; c++) {
-		struct running *r = &run[c];
+	return (from + (back ? n - 1 : 1)) % n;
+}
 
-		r->busy += r->left > 0;
-		r->beside += r->left > 0 && r->at + 1 < p->stage[c].n_calls &&
-			     !there(p, r, c, r->at + 1);
-	}
-	for (size_t c = 0; c < n; c++) {
-		struct running *r = &run[c];
-		bool back;
+static int passes_of(const struct pipeline *p, size_t stage)
+{
+	return (int)p->stage[stage].n_calls;
+}
 
-		if (!r->left || --r->left)
-			continue;
-		back = is_back(p, c, r->at);
-		if (has(p, c, r->at, 1))
-			run[(c + (back ? n - 1 : 1)) % n].sent[back]++;
-		r->at++;
+static void enqueue(struct running *r, bool back, bool send)
+{
+	r->queue[r->n].back = back;
+	r->queue[r->n].send = send;
+	r->queue[r->n++].behind = r->at;
+}
+
+/* In turns, a pass each: its send behind it, the receive behind what the other stage has so far. */
+static void list_messages(const struct pipeline *p, struct running *run)
+{
+	for (int turn = 0; turn < 2 * STAGES * PASSES; turn++)
+		for (size_t c = 0; c < p->graph.n_classes; c++) {
+			struct running *r = &run[c], *to;
+			bool back;
+
+			if (r->at == passes_of(p, c))
+				continue;
+			back = has(p, c, r->at, 4);
+			if (has(p, c, r->at, 2) &&
+			    r->received[back]++ == r->sent[back]) {
+				r->received[back]--;
+				continue;
+			}
+			if (!has(p, c, r->at++, 1))
+				continue;
+			to = &run[to_stage(p, c, back)];
+			to->sent[back]++;
+			enqueue(r, back, true);
+			enqueue(to, back, false);
+		}
+	for (size_t c = 0; c < p->graph.n_classes; c++) {
+		assert_int_equal(run[c].at, passes_of(p, c));
+		run[c].at = 0;
+		memset(run[c].received, 0, sizeof(run[c].received));
+		memset(run[c].sent, 0, sizeof(run[c].sent));
 	}
+}
+
+static bool waits(const struct running *r)
+{
+	return r->head < r->n && r->queue[r->head].behind <= r->at;
+}
+
+/* What begins and meets at once; no message takes time by itself. */
+static bool at_once(const struct pipeline *p, struct running *run, size_t c)
+{
+	struct running *r = &run[c], *to;
+	bool back;
+
+	if (waits(r) && r->queue[r->head].send) {
+		back = r->queue[r->head].back;
+		to = &run[to_stage(p, c, back)];
+		if (waits(to) && !to->queue[to->head].send &&
+		    to->queue[to->head].back == back) {
+			r->head++;
+			to->head++;
+			to->sent[back]++;
+			return true;
+		}
+	}
+	if (r->left || r->at == passes_of(p, c))
+		return false;
+	back = has(p, c, r->at, 4);
+	if (has(p, c, r->at, 2) && r->received[back] == r->sent[back])
+		return false;
+	r->received[back] += has(p, c, r->at, 2);
+	r->left = (int64_t)(p->first[1 + kernel_of(p, c, r->at)].duration / MS);
+	return true;
+}
+
+static void by_the_clock(const struct pipeline *p, struct running *run)
+{
+	size_t n = p->graph.n_classes, over = 0;
+
+	list_messages(p, run);
+	for (int ms = 0; over < n && ms < 100000; ms++) {
+		bool moved = true;
+
+		while (moved) {
+			moved = false;
+			for (size_t c = 0; c < n; c++)
+				moved |= at_once(p, run, c);
+		}
+		over = 0;
+		for (size_t c = 0; c < n; c++) {
+			struct running *r = &run[c];
+
+			r->busy += r->left > 0;
+			r->beside += r->left > 0 && waits(r);
+			if (r->left && !--r->left) {
+				r->at++;
+				r->end = ms + 1;
+			}
+			over += r->at == passes_of(p, c);
+		}
+	}
+	assert_int_equal(over, n);
 }
 
 static void shares_are_those_of_a_run_by_the_clock(void **state)
@@ -233,20 +307,14 @@ static void shares_are_those_of_a_run_by_the_clock(void **state)
 
 	(void)state;
 	for (int i = 0; i < 300; i++) {
-		struct running run[STAGES] = { { 0 } };
-		size_t n = 2 + (size_t)pick(STAGES - 1), over = 0;
+		static struct running run[STAGES];
 
-		begin(&p, n);
+		memset(run, 0, sizeof(run));
+		begin(&p, 2 + (size_t)pick(STAGES - 1));
 		draw_passes(&p, 2 + pick(CHUNKS - 1), 1 + pick(MICRO));
-		for (int ms = 0; over < n && ms < 100000; ms++) {
-			millisecond(&p, run);
-			over = 0;
-			for (size_t c = 0; c < n; c++)
-				over += run[c].at == p.stage[c].n_calls;
-		}
-		assert_int_equal(over, n);
-		job_beside_receives(&p.job);
-		for (size_t c = 0; c < n; c++) {
+		by_the_clock(&p, run);
+		job_queue_messages(&p.job);
+		for (size_t c = 0; c < p.graph.n_classes; c++) {
 			double share = (double)run[c].beside / (double)run[c].busy;
 
 			for (int k = 0; k < KERNELS; k++)
@@ -258,6 +326,72 @@ static void shares_are_those_of_a_run_by_the_clock(void **state)
 	assert_true(some > 300);
 }
 
+/* The end of a stage's passes where messages come so much later, and nothing waits in a queue. */
+static double apart_ms(const struct pipeline *p, double later)
+{
+	static double end[STAGES][PASSES + 1], came[STAGES][2][PASSES];
+	int at[STAGES] = { 0 }, got[STAGES][2] = { { 0 } },
+	    n_came[STAGES][2] = { { 0 } };
+	double out[STAGES][2] = { { 0 } }, last = 0;
+
+	for (int turn = 0; turn < 2 * STAGES * PASSES; turn++)
+		for (size_t c = 0; c < p->graph.n_classes; c++) {
+			int i = at[c];
+			bool back = i < passes_of(p, c) && has(p, c, i, 4);
+			double t = end[c][i];
+
+			if (i == passes_of(p, c) ||
+			    (has(p, c, i, 2) && got[c][back] == n_came[c][back]))
+				continue;
+			if (has(p, c, i, 2))
+				t = fmax(t, came[c][back][got[c][back]++]);
+			t += (double)(p->first[1 + kernel_of(p, c, i)].duration / MS);
+			end[c][++at[c]] = t;
+			last = fmax(last, t);
+			if (has(p, c, i, 1)) {
+				size_t to = to_stage(p, c, back);
+
+				out[c][back] = fmax(out[c][back], t) + later;
+				came[to][back][n_came[to][back]++] = out[c][back];
+			}
+		}
+	return last;
+}
+
+/* Kernels that nothing slows: what messages take longer makes passes without queues as long. */
+static void messages_take_longer_by_what_queues_cost(void **state)
+{
+	static struct pipeline p;
+	int some = 0;
+
+	(void)state;
+	for (int i = 0; i < 300; i++) {
+		static struct running run[STAGES];
+		double later, longest = 0;
+
+		memset(run, 0, sizeof(run));
+		begin(&p, 2 + (size_t)pick(STAGES - 1));
+		p.gpu.message_units.value = 0;
+		p.first[0].duration = 1;
+		p.first[0].nic_frac = 0.5f;
+		draw_passes(&p, 2 + pick(CHUNKS - 1), 1 + pick(MICRO));
+		by_the_clock(&p, run);
+		for (size_t c = 0; c < p.graph.n_classes; c++)
+			longest = fmax(longest, (double)run[c].end);
+		job_queue_messages(&p.job);
+		later = (double)(p.timing[0][0].duration - 1) / MS;
+		if (later > 0)
+			near_frac(apart_ms(&p, later), longest, 1e-5);
+		else
+			assert_true(apart_ms(&p, 0) >= longest * (1 - 1e-9));
+		assert_true(later > 0 ? p.timing[0][0].copy_engine :
+					p.timing[0][0].nic_frac == 0.5f);
+		some += later > 0;
+		arena_release(&p.mem);
+	}
+	assert_true(some > 100);
+}
+
 /* One chunk and whole backwards: its schedule posts nothing ahead. */
 static void one_chunk_has_none(void **state)
 {
@@ -266,7 +400,7 @@ static void one_chunk_has_none(void **state)
 	(void)state;
 	begin(&p, 3);
 	draw_passes(&p, 1, MICRO);
-	job_beside_receives(&p.job);
+	job_queue_messages(&p.job);
 	for (size_t c = 0; c < 3; c++)
 		assert_ptr_equal(p.timing[c], p.first);
 	arena_release(&p.mem);
@@ -277,6 +411,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_receive_waits_beside_the_pass_before_its_own),
 		cmocka_unit_test(shares_are_those_of_a_run_by_the_clock),
+		cmocka_unit_test(messages_take_longer_by_what_queues_cost),
 		cmocka_unit_test(one_chunk_has_none),
 	};
 
