@@ -166,6 +166,8 @@ static const struct flag {
 	ON(scaled_gradients),
 	ON(windows),
 	OFF(model_classes),
+	OFF(masked_dispatch),
+	OFF(static_buffers),
 	OFF(forced_in_turn),
 	OFF(weighted_activation),
 	OFF(fused_loss),

@@ -70,6 +70,8 @@ static const char experts_grouped[] =
 static const char experts_forced[] = MIXTRAL IB "stack: nemo-24, " TRAIN(
 	"4096",
 	"16") "parallel: {ep: 4}, moe_dispatcher: deepep, moe_force_balance: true}, " COST;
+static const char slotted[] = MIXTRAL IB "stack: maxtext-2025, " TRAIN(
+	"4096", "16") "parallel: {ep: 8}, moe_capacity_factor: 1.25}, " COST;
 static const char chunked[] =
 	LLAMA ON("h100-sxm", "2", "none") "hgx-h100}, stack: torch-2.11-eager, " TRAIN(
 		"4096",
@@ -199,6 +201,7 @@ static const struct key_part parts[] = {
 	  { fsdp_eager, hsdp_tp_eager, hsdp_by_default, ddp_eager, ddp_tp_eager,
 	    split_eager, alone_eager, experts_alone } },
 	{ "stack", "stacks", "llm-foundry-2023", { ragged, windowed } },
+	{ "stack", "stacks", "jax-0.11", { slotted } },
 	{ "stack",
 	  "stacks",
 	  "primus-megatron-rocm7-ck",

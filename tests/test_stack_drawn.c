@@ -55,6 +55,8 @@ static const struct {
 	TRUTH(compiled_update),
 	TRUTH(receive_sync),
 	TRUTH(messages_in_turn),
+	TRUTH(masked_dispatch),
+	TRUTH(static_buffers),
 	TRUTH(receive_buffers),
 	TRUTH(ragged_batch),
 	TRUTH(gather_root_again),

@@ -86,6 +86,7 @@ int64_t experts_used(const struct builder *b, const struct ft_layer *l);
 void experts_send(struct builder *b, const struct ft_layer *l);
 void experts_run(struct builder *b, const struct ft_layer *l);
 void experts_return(struct builder *b, const struct ft_layer *l);
+void experts_again(struct builder *b, const struct ft_layer *l);
 void experts_send_back(struct builder *b, const struct ft_layer *l);
 void experts_run_back(struct builder *b, const struct ft_layer *l);
 void experts_return_back(struct builder *b, const struct ft_layer *l);
@@ -94,7 +95,7 @@ void experts_activate(struct builder *b, const struct ft_layer *l); /* again */
 /* recompute.c: modules that selective recomputation runs again */
 unsigned recomputed_modules(const struct builder *b);
 bool output_is_needed(const struct builder *b); /* of an MLP, by a backward */
-/* Does a layer that runs again stop in front of its MLP's last product? */
+/* Does a layer that runs again stop in front of its MLP's last product, or of the sum of its experts by a mask? */
 bool stops_inside_mlp(const struct builder *b, const struct layer_sizes *s);
 
 /* context.c: core attention, over the ranks of a context group if there is one */

@@ -16,9 +16,11 @@
 #include "traces/beside.h"
 #include "traces/block.h"
 #include "traces/casts.h"
+#include "traces/masked.h"
 
 struct routed {
 	int64_t tokens, copies;	 /* this rank routes; copies it computes: */
+	int64_t rows;		 /* of its arrays: */
 	int64_t gathered;	 /* of so many ranks' (etp) */
 	int64_t h, width, local; /* h: of what experts read and write */
 	double bytes;		 /* of one exchange, this rank's buffer */
@@ -71,6 +73,8 @@ static struct routed routed_of(const struct builder *b, const struct ft_layer *l
 	r.tokens = p->sequence_parallel ? b->tokens / p->tp : b->tokens;
 	r.copies =
 		(int64_t)((double)(r.tokens * experts_used(b, l) * p->etp) * uneven(b));
+	r.rows = r.copies *
+		 (b->rules->static_buffers && !(p->capacity_factor > 0) ? p->ep : 1);
 	r.gathered = p->etp;
 	r.local = l->experts / p->ep;
 	r.width = l->expert_intermediate / p->etp;
@@ -115,7 +119,7 @@ static void exchange(struct builder *b, const struct routed *r, const char *name
 static void by_rank(struct builder *b, const struct routed *r, const char *name,
 		    struct moved c)
 {
-	if (!r->direct)
+	if (!r->direct && !dispatches_by_mask(b))
 		put_moved(b, name, c.by_map ? "permute" : "copy", c,
 			  (double)(r->copies / r->gathered * r->h));
 }
@@ -135,16 +139,18 @@ static void by_expert(struct builder *b, const struct routed *r, const char *nam
 	bool by_map =
 		b->plan->dispatcher == FT_DISPATCH_DEEPEP && routing->permute.by_map;
 
+	if (dispatches_by_mask(b))
+		return;
 	if (r->direct || (r->local > 1 && !stays(b)))
 		put_moved(b, name, by_map ? "permute" : "copy", c,
-			  (double)(r->copies * r->h));
+			  (double)(r->rows * r->h));
 }
 
 /* Small kernels that find the order: a sort of expert numbers, and what leads to it. */
 static void ordering(struct builder *b, const struct routed *r, const char *name,
 		     int launches)
 {
-	if (launches)
+	if (launches && !dispatches_by_mask(b))
 		put_memory(b, name, "copy", 16 * (double)r->copies, launches);
 }
 
@@ -230,7 +236,7 @@ static void expert_elements(struct builder *b, const struct routed *r, const cha
 			    struct coefficients c)
 {
 	if (!b->plan->fused_experts)
-		put_memory(b, name, "swiglu", c.f * (double)(r->copies * r->width),
+		put_memory(b, name, "swiglu", c.f * (double)(r->rows * r->width),
 			   c.launches);
 }
 
@@ -357,6 +363,8 @@ void experts_send(struct builder *b, const struct ft_layer *l)
 		host_waits(b, FT_HOST_SYNC);
 	ordering(b, &r, "order", routing_of(b)->order);
 	by_rank(b, &r, "permute", routing_of(b)->permute);
+	if (dispatches_by_mask(b))
+		mask_dispatch(b, l, r.tokens, r.h, false);
 	exchange(b, &r, "ep_dispatch");
 }
 
@@ -384,9 +392,24 @@ void experts_return(struct builder *b, const struct ft_layer *l)
 	struct routed r = routed_of(b, l);
 
 	by_rank(b, &r, "unpermute", routing_of(b)->unpermute);
+	if (dispatches_by_mask(b))
+		mask_combine(b, l, r.tokens, r.h, false);
 	latent(b, l, &r, false, false);
 	beside_leave(b, l, false);
 	shared_expert(b, l, false);
+}
+
+/* What runs again where no backward reads the layer's output. */
+void experts_again(struct builder *b, const struct ft_layer *l)
+{
+	struct layer_sizes s = shared_sizes(b, l);
+
+	experts_send(b, l);
+	experts_run(b, l);
+	if (l->shared_intermediate && b->model->shared_gate)
+		shared_expert(b, l, false);
+	else if (l->shared_intermediate)
+		mlp_inside(b, &s);
 }
 
 void experts_send_back(struct builder *b, const struct ft_layer *l)
@@ -397,6 +420,8 @@ void experts_send_back(struct builder *b, const struct ft_layer *l)
 	beside_leave(b, l, true);
 	latent(b, l, &r, false, true);
 	by_rank(b, &r, "unpermute_back", routing_of(b)->unpermute_back);
+	if (dispatches_by_mask(b))
+		mask_combine(b, l, r.tokens, r.h, true);
 	exchange(b, &r, "ep_combine_back");
 }
 
@@ -420,8 +445,7 @@ void experts_run_back(struct builder *b, const struct ft_layer *l)
 	up(b, &r, FT_WGRAD);
 	b->format = b->plan->precision;
 	if (r.gated && !r.direct)
-		put_moved(b, "expert_join_back", "copy", join,
-			  (double)(r.copies * r.h));
+		put_moved(b, "expert_join_back", "copy", join, (double)(r.rows * r.h));
 	by_expert(b, &r, "sort_back", routing_of(b)->sort_back);
 	exchange(b, &r, "ep_dispatch_back");
 }
@@ -438,6 +462,8 @@ void experts_return_back(struct builder *b, const struct ft_layer *l)
 	struct routed r = routed_of(b, l);
 
 	by_rank(b, &r, "permute_back", routing_of(b)->permute_back);
+	if (dispatches_by_mask(b))
+		mask_dispatch(b, l, r.tokens, r.h, true);
 	ordering(b, &r, "order_back", routing_of(b)->order_back);
 	b->graphed = b->plan->graphs != FT_GRAPHS_NONE;
 	latent(b, l, &r, true, true);

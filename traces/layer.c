@@ -206,7 +206,10 @@ static void run_again(struct builder *b, const struct layer_sizes *s)
 		cast_weights(b, b->unit[layer]);
 		if (stops_inside_mlp(b, s)) {
 			attention_half(b, s);
-			mlp_inside(b, s);
+			if (s->l->experts)
+				experts_again(b, s->l);
+			else
+				mlp_inside(b, s);
 		} else {
 			forward_ops(b, s);
 		}

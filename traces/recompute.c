@@ -17,6 +17,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "traces/masked.h"
 #include "traces/block.h"
 #include "traces/stage.h"
 
@@ -110,7 +111,8 @@ bool stops_inside_mlp(const struct builder *b, const struct layer_sizes *s)
 	bool adapted =
 		b->plan->lora.rank > 0 && b->plan->lora.targets & 1U << FT_LORA_DOWN;
 
-	return b->rules->full_recompute == FT_AGAIN_NEEDED && s->f &&
+	return b->rules->full_recompute == FT_AGAIN_NEEDED &&
+	       (s->f || (s->l->experts && dispatches_by_mask(b))) &&
 	       !output_is_needed(b) && !adapted;
 }
 
@@ -201,7 +203,10 @@ double layer_recomputed_flop(const struct builder *b, int64_t layer)
 		    ft_layer_dense_parameters(b->model, layer)) /
 			   (double)b->plan->tp +
 		   (s.l->experts ? expert_products(b, &s) : 0);
-	if (stops_inside_mlp(b, &s))
+	if (stops_inside_mlp(b, &s) && s.f)
 		products -= (double)(s.h * s.f);
+	else if (stops_inside_mlp(b, &s) && !b->model->shared_gate)
+		products -=
+			(double)(s.h * s.l->shared_intermediate) / (double)b->plan->tp;
 	return 2 * products * (double)s.tokens + mixers_flop(b, &s);
 }

@@ -17,6 +17,7 @@
  */
 #include <math.h>
 
+#include "traces/masked.h"
 #include "traces/beside.h"
 #include "traces/block.h"
 #include "traces/casts.h"
@@ -102,6 +103,8 @@ static double experts_bytes(const struct builder *b, const struct layer_sizes *s
 	set &= ~(unsigned)(FT_MODULE_MLP_UP | FT_MODULE_MLP_DOWN | FT_MODULE_OPS);
 	if (set & FT_MODULE_EXPERTS)
 		return 0; /* from router to shared expert, from the layer's input */
+	if (b->rules->static_buffers && !(capacity > 0))
+		copies *= (double)b->plan->ep;
 	each = width_kept(&routed, l, set);
 	shared = width_kept(b, l, set & ~(unsigned)FT_MODULE_ACTIVATION);
 	if (b->plan->lora.rank) {
@@ -111,7 +114,7 @@ static double experts_bytes(const struct builder *b, const struct layer_sizes *s
 	}
 	return copies * (each * (double)l->expert_intermediate +
 			 (input + 2) * (double)ft_layer_expert_hidden(b->model, l)) +
-	       out * sliced +
+	       out * sliced + mask_kept(b, l, b->tokens) * sliced +
 	       shared * (double)l->shared_intermediate / (double)b->plan->tp;
 }
 

@@ -1,0 +1,28 @@
+/*
+ * traces/masked.h - experts' inputs and outputs by products with a mask
+ *
+ * Where each expert has so many slots for the tokens of a sequence (moe_capacity_factor), MaxText writes a mask of tokens x
+ * slots, and tokens come into slots, and back out of them, by products with it (`masked_dispatch` of the stack):
+ *
+ *	slots = experts ceil(ceil(tokens experts_per_token / experts) capacity)
+ *	FLOP  = 2 tokens slots h a sequence: one product to the slots and one back; backward one and two
+ *
+ * Source: AI-Hypercomputer/maxtext, src/MaxText/layers/moe.py, dense_matmul and generate_masks.
+ */
+#ifndef TRACES_MASKED_H
+#define TRACES_MASKED_H
+
+#include "traces/build.h"
+
+bool dispatches_by_mask(const struct builder *b);
+
+/* Bytes that the mask keeps for backward, a token. */
+double mask_kept(const struct builder *b, const struct ft_layer *l, int64_t tokens);
+
+/* Of this rank's tokens; h: of what experts read and write. */
+void mask_dispatch(struct builder *b, const struct ft_layer *l, int64_t tokens,
+		   int64_t h, bool backward);
+void mask_combine(struct builder *b, const struct ft_layer *l, int64_t tokens,
+		  int64_t h, bool backward);
+
+#endif
