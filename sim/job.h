@@ -23,6 +23,7 @@ struct job {
 		*timing;    /* [n_classes][n_works]; neighbours alike share one */
 	double *spread;	    /* [n_works] relative */
 	bool *extrapolated; /* [n_works] */
+	double queued_s;    /* of what a message between stages takes: in its queue */
 	struct engine_job engine;
 };
 

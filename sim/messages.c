@@ -472,7 +472,7 @@ void job_queue_messages(struct job *s)
 	}
 	if (!run(&p, 0, go_on_in_queues))
 		return;
-	more_s = longer_s(&p, length_s(&p));
+	s->queued_s = more_s = longer_s(&p, length_s(&p));
 	for (size_t c = 0; c < p.n && more_s > 0; c++)
 		lengthen(s, c, more_s);
 }

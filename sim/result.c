@@ -101,6 +101,17 @@ static double roofline_s(const struct ft_gpu *gpu, const struct ft_work *w)
 		    ft_work_bytes(w) / gpu->memory_bytes_per_s.value);
 }
 
+/* Of all turns of a work, without what messages wait in their queues. */
+static double time_of(const struct job *s, const struct engine_output *out, size_t work)
+{
+	const struct ft_work *w = &s->graph->work[work];
+	double all = ft_s_from_ps(out->work_time[work]);
+
+	if (w->kind != FT_COMMUNICATION || w->communication.group != FT_GROUP_PP)
+		return all;
+	return fmax(0, all - (double)out->work_count[work] * s->queued_s);
+}
+
 static void shares(const struct job *s, const struct engine_output *out,
 		   struct ft_run *run)
 {
@@ -126,7 +137,7 @@ static void shares(const struct job *s, const struct engine_output *out,
 			run->share[run->n_shares++] = (struct ft_share){
 				.name = name, .kind = kind, .optimizer = true
 			};
-		run->share[j].time_s += ft_s_from_ps(out->work_time[i]) / classes;
+		run->share[j].time_s += time_of(s, out, i) / classes;
 		run->share[j].count += count;
 		run->share[j].flop += count * ft_work_flop(w);
 		run->share[j].bytes += count * ft_work_bytes(w);
@@ -149,8 +160,7 @@ static void certainty(const struct job *s, const struct engine_output *out,
 	double step = ft_s_from_ps(run->step);
 
 	for (size_t i = 0; i < s->graph->n_works; i++) {
-		double t =
-			ft_s_from_ps(out->work_time[i]) / (double)s->graph->n_classes;
+		double t = time_of(s, out, i) / (double)s->graph->n_classes;
 
 		family[s->graph->work[i].kind] += s->spread[i] * t / step;
 		all += t;
