@@ -135,12 +135,42 @@ static bool read_truths(struct reading *l, struct ft_op *op)
 	       graph_truth(&l->line, "host_waits", &op->host_waits);
 }
 
+/* Collectives share links and meet others on streams of their own, transfers reach other stages from theirs, and copies
+ * to host memory and back take nothing from what computes on theirs. */
+static bool fits_stream(struct reading *l, size_t at, const struct ft_work *w,
+			int stream)
+{
+	bool communication = w->kind == FT_COMMUNICATION;
+	bool transfer = communication && w->communication.op == FT_SENDRECV &&
+			w->communication.group == FT_GROUP_PP;
+	bool of_host = stream == FT_STREAM_OFFLOAD || stream == FT_STREAM_FETCH;
+
+	if (communication && stream < FT_STREAM_GATHER)
+		return graph_fail(&l->line, at,
+				  "a communication does not run on stream %s; say "
+				  "stream=gather, reduce, tp, cp or ep, and "
+				  "wait=tail:STREAM in the ops that it should hold up",
+				  stream_at(stream));
+	if (ft_work_is_host_copy(w) != of_host)
+		return graph_fail(&l->line, at,
+				  "only copies to host memory and back "
+				  "(kernel=host_link) run on the streams offload and "
+				  "fetch, and on no other");
+	return transfer || stream < FT_STREAM_SEND_FORWARD ||
+	       graph_fail(&l->line, at,
+			  "only a communication with op=sendrecv and group=pp runs on "
+			  "stream %s",
+			  stream_at(stream));
+}
+
 static bool read_op(struct reading *l)
 {
 	struct ft_graph *g = l->g;
 	struct ft_segment *s = g->n_segments ? &g->segment[g->n_segments - 1] : NULL;
 	const char *record = graph_value(&l->line, "record");
-	int stream = graph_find(graph_value(&l->line, "stream"), stream_at, FT_STREAMS);
+	size_t at = graph_option(&l->line, "stream");
+	int stream =
+		graph_find(at ? l->line.word[at].value : NULL, stream_at, FT_STREAMS);
 	int event = record ? graph_find(record, event_at, FT_EVENTS) : FT_EVENT_NONE;
 	int64_t work = -1, launches = 0;
 	struct ft_op *op;
@@ -153,6 +183,8 @@ static bool read_op(struct reading *l)
 	if (work < 0 || (size_t)work >= g->n_works || stream < 0)
 		return graph_fail(&l->line, 0,
 				  "an op needs work= (a number above) and stream=");
+	if (!fits_stream(l, at, &g->work[work], stream))
+		return false;
 	if (event < 0)
 		return graph_fail(&l->line, 0, "record= names no event");
 	if (!count_op(l))
