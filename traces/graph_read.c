@@ -163,40 +163,49 @@ static bool fits_stream(struct reading *l, size_t at, const struct ft_work *w,
 			  stream_at(stream));
 }
 
+/* "work=I stream=S", of a work that such a stream takes. */
+static bool read_place(struct reading *l, struct ft_op *op)
+{
+	size_t at = graph_option(&l->line, "stream");
+	int stream =
+		graph_find(at ? l->line.word[at].value : NULL, stream_at, FT_STREAMS);
+	int64_t work = -1;
+
+	if (!graph_whole_of(&l->line, "work", 0, LIMIT_GRAPH_WORKS, &work))
+		return false;
+	if (work < 0 || (size_t)work >= l->g->n_works || stream < 0)
+		return graph_fail(&l->line, 0,
+				  "an op needs work= (a number above) and stream=");
+	op->work = (uint32_t)work;
+	op->stream = (uint8_t)stream;
+	return fits_stream(l, at, &l->g->work[work], stream);
+}
+
 static bool read_op(struct reading *l)
 {
 	struct ft_graph *g = l->g;
 	struct ft_segment *s = g->n_segments ? &g->segment[g->n_segments - 1] : NULL;
 	const char *record = graph_value(&l->line, "record");
-	size_t at = graph_option(&l->line, "stream");
-	int stream =
-		graph_find(at ? l->line.word[at].value : NULL, stream_at, FT_STREAMS);
 	int event = record ? graph_find(record, event_at, FT_EVENTS) : FT_EVENT_NONE;
-	int64_t work = -1, launches = 0;
-	struct ft_op *op;
+	int64_t launches = 0;
+	struct ft_op op = { 0 };
 
 	if (!s || l->class_open)
 		return graph_fail(&l->line, 0, "an op belongs below a segment");
-	if (!graph_whole_of(&l->line, "work", 0, LIMIT_GRAPH_WORKS, &work) ||
+	if (!read_place(l, &op) ||
 	    !graph_whole_of(&l->line, "launches", 0, 255, &launches))
-		return false;
-	if (work < 0 || (size_t)work >= g->n_works || stream < 0)
-		return graph_fail(&l->line, 0,
-				  "an op needs work= (a number above) and stream=");
-	if (!fits_stream(l, at, &g->work[work], stream))
 		return false;
 	if (event < 0)
 		return graph_fail(&l->line, 0, "record= names no event");
 	if (!count_op(l))
 		return false;
+	op.launches = (uint8_t)launches;
+	op.record = (uint8_t)event;
 	if (s->n_ops == l->op_cap)
 		s->op = ARENA_GROW(l->mem, s->op, &l->op_cap);
-	op = &s->op[s->n_ops++];
-	*op = (struct ft_op){ .work = (uint32_t)work,
-			      .stream = (uint8_t)stream,
-			      .launches = (uint8_t)launches,
-			      .record = (uint8_t)event };
-	return read_truths(l, op) && read_waits(l, op);
+	s->op[s->n_ops++] = op;
+	return read_truths(l, &s->op[s->n_ops - 1]) &&
+	       read_waits(l, &s->op[s->n_ops - 1]);
 }
 
 static bool read_segment(struct reading *l)
