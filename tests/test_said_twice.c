@@ -56,11 +56,7 @@ static const struct {
 	{ LFM2 "'full_attn_idxs': [1], 'tie_word_embeddings': true, "
 	       "'tie_embedding': false}",
 	  53, "tie_embedding says the same of a model of type lfm2 as tie_word_embed" },
-	{ LFM2 "'block_ff_dim': 96}", 0, NULL },
-	{ "{'model_type': 'lfm2', 'hidden_size': 64, 'num_hidden_layers': 4, 'vocab_size': "
-	  "100, 'num_attention_heads': 4, 'conv_L_cache': 3, 'block_ff_dim': 128,\n"
-	  "'intermediate_size': 96}",
-	  22, "intermediate_size: says otherwise than block_ff_dim, 128; leave one" },
+	{ LFM2 "'block_ff_dim': 128}", 0, NULL }, /* as in the published one of 1.2B */
 	/* windows */
 	{ GEMMA3 "'sliding_window_pattern': 2, 'layer_types': [" SEES ", " FULL
 		 ", " SEES ", " FULL "]}",

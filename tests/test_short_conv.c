@@ -37,7 +37,7 @@ static void widths_are_adjusted(void **state)
 	} want[] = {
 		{ "block_ff_dim: 1500", F },
 		{ "intermediate_size: 1500", F },
-		{ "block_ff_dim: 1500, intermediate_size: 1500", F },
+		{ "block_ff_dim: 1500, intermediate_size: 6144", F },
 		{ "block_ff_dim: 1500, block_ffn_dim_multiplier: 1.3", 1536 },
 		{ "block_ff_dim: 1500, block_multiple_of: 1", 1000 },
 		{ "block_ff_dim: 2", 256 },
