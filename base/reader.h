@@ -30,6 +30,8 @@ struct reader {
 	const char *lacking; /* what to do about a key that is not there, or NULL */
 	const char *missing; /* a needed key that is not there; NULL: none */
 	const char *own;     /* what a map of this kind calls it; NULL: the same */
+	const char *
+		base; /* the file upon whose keys others of the map were laid, or NULL */
 	bool (*is_name)(const char *key); /* never meant for another; NULL: none is */
 	const char *known[READER_KEYS];
 	size_t n_known;

@@ -153,6 +153,8 @@ struct node *config_rename(struct arena *mem, const struct family *family,
 
 		if (lenient && !family_is_common(key))
 			continue;
+		if (node_is_null(map->item[i]) && node_get(out, key))
+			continue; /* another name of it says something */
 		node_put(mem, out, key, &map->key_mark[i],
 			 said_once(map->item[i], key));
 	}
@@ -401,11 +403,13 @@ static void read_layers(struct arena *mem, struct reader *r,
 		model->sinks = model->sinks || model->layer[i].sinks;
 }
 
-bool config_read(struct arena *mem, const struct family *family, const struct node *map,
-		 struct ft_model *model, struct config_idle *idle, struct ft_error *err)
+bool config_read(struct arena *mem, const struct family *family,
+		 const struct config_keys *in, struct ft_model *model,
+		 struct config_idle *idle, struct ft_error *err)
 {
-	struct reader r = reader_open(map, err);
+	struct reader r = reader_open(in->map, err);
 
+	r.base = in->base;
 	r.lacking = "it is not guessed: add it to the scenario's model";
 	r.is_name = family_is_common;
 	check_alike(&r);
@@ -440,7 +444,7 @@ bool config_read(struct arena *mem, const struct family *family, const struct no
 		r.own = r.missing ? family_own_name(family, r.missing) : NULL;
 		return reader_close(&r);
 	}
-	if (!only_common(map, err))
+	if (!only_common(in->map, err))
 		return false;
 	find_idle(mem, &r, idle);
 	return true;

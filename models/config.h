@@ -27,6 +27,10 @@ bool config_typeless(const struct node *map, struct ft_error *err);
 const char **config_passed_over(struct arena *mem, const struct family *family,
 				const struct node *map, size_t *n);
 
+/* Two names of one thing in a map (may be NULL) say the same. */
+bool config_named_once(const struct family *family, const struct node *map,
+		       struct ft_error *err) __attribute__((warn_unused_result));
+
 /* A shallow copy of map under common names; lenient drops what it does not
  * know. */
 struct node *config_rename(struct arena *mem, const struct family *family,
@@ -41,9 +45,16 @@ struct config_idle {
 	size_t n;
 };
 
+/* All keys under common names, and the file upon whose keys those of a scenario were laid, or NULL. */
+struct config_keys {
+	const struct node *map;
+	const char *base;
+};
+
 /* Fill the model, but for its name. */
-bool config_read(struct arena *mem, const struct family *family, const struct node *map,
-		 struct ft_model *model, struct config_idle *idle, struct ft_error *err)
+bool config_read(struct arena *mem, const struct family *family,
+		 const struct config_keys *in, struct ft_model *model,
+		 struct config_idle *idle, struct ft_error *err)
 	__attribute__((warn_unused_result));
 
 /* Common names in a mistake become those under which the scenario's map, or else the file's, has them. */

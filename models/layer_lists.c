@@ -59,6 +59,42 @@ const struct node *read_word_list(struct reader *r, const char *key,
 	return list;
 }
 
+bool said_beside(const struct reader *r, const struct node *taken,
+		 const struct node *other)
+{
+	static const char defaults[] = "models/names.c";
+
+	if (node_is_null(taken) || node_is_null(other) ||
+	    !strcmp(taken->mark.file, defaults) || !strcmp(other->mark.file, defaults))
+		return false;
+	return !r->base || strcmp(other->mark.file, r->base) != 0 ||
+	       !strcmp(taken->mark.file, r->base);
+}
+
+void check_length(struct reader *r, const char *key, size_t n, int64_t layers)
+{
+	if (n > (size_t)layers && said_beside(r, node_get(r->map, "num_hidden_layers"),
+					      node_get(r->map, key)))
+		reader_fail(r, key, "names %zu layers, but num_hidden_layers is %lld",
+			    n, (long long)layers);
+}
+
+void check_list_within(struct reader *r, const char *key, const struct node *list,
+		       int64_t from, int64_t layers)
+{
+	const struct node *said = node_get(r->map, "num_hidden_layers");
+	int64_t layer;
+
+	for (size_t i = 0; list && i < list->n && !r->failed; i++)
+		if (node_whole(list->item[i], layers + from, INT64_MAX, &layer) &&
+		    said_beside(r, said, list))
+			reader_fail_node(r, key, list->item[i],
+					 "there is no layer %lld: num_hidden_layers is "
+					 "%lld, and layers are counted from %lld",
+					 (long long)layer, (long long)layers,
+					 (long long)from);
+}
+
 void check_list_covers(struct reader *r, const char *key, const struct node *list,
 		       int64_t layers)
 {
@@ -67,6 +103,14 @@ void check_list_covers(struct reader *r, const char *key, const struct node *lis
 			    "names %zu of the %lld layers; write an item for each, or "
 			    "one for all",
 			    list->n, (long long)layers);
+}
+
+void check_list_fits(struct reader *r, const char *key, const struct node *list,
+		     int64_t layers)
+{
+	check_list_covers(r, key, list, layers);
+	if (list && list->n > 1)
+		check_length(r, key, list->n, layers);
 }
 
 const char *list_word(const struct node *list, int64_t i)

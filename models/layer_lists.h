@@ -25,10 +25,29 @@ const struct node *read_number_list(struct reader *r, const char *key, int64_t m
 const struct node *read_word_list(struct reader *r, const char *key,
 				  const char *const *known, size_t n);
 
-/* A list has an item for each of the model's layers, or one for all; of a longer list the first
- * are taken, so that a model may be cut to fewer layers. No list and an empty one are none. */
+/* Were both said, and neither upon the other? What a scenario lays upon a file overrides what the file says; the values
+ * that a class has for what a config leaves out (config_complete) contradict nothing. */
+bool said_beside(const struct reader *r, const struct node *taken,
+		 const struct node *other);
+
+/* What to do about it, where they differ. */
+#define SAY_ONE "leave one of them out, or say null for it"
+
+/* n items of a key are one for each of the model's layers; more are a mistake, but where a scenario cuts the model of a file
+ * to fewer layers, which are the first. */
+void check_length(struct reader *r, const char *key, size_t n, int64_t layers);
+
+/* A list has an item for each of the model's layers, or one for all. No list and an empty one are none. */
 void check_list_covers(struct reader *r, const char *key, const struct node *list,
 		       int64_t layers);
+
+/* The same, and no more than that. */
+void check_list_fits(struct reader *r, const char *key, const struct node *list,
+		     int64_t layers);
+
+/* Numbers of a list are those of layers, counted from `from`; others are a mistake, but as above. */
+void check_list_within(struct reader *r, const char *key, const struct node *list,
+		       int64_t from, int64_t layers);
 
 /* Layer i's word of a list that covers the layers; NULL: no list. */
 const char *list_word(const struct node *list, int64_t i);

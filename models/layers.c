@@ -8,6 +8,7 @@
 #include "models/family.h"
 #include "models/layer_lists.h"
 #include "models/reach.h"
+#include "models/routed.h"
 
 /* Each head has keys and values of its own, made from what all share: another number of
  * them does nothing. */
@@ -75,7 +76,8 @@ static int64_t read_width(struct reader *r, const struct ft_model *model)
 	return read_size(r, "intermediate_size", 1, ratio * model->hidden_size);
 }
 
-/* LFM2 takes two thirds of what its config says, times a factor, as so many whole blocks. Source:
+/* LFM2 takes two thirds of what its config says, times a factor, as so many whole blocks; intermediate_size beside
+ * block_ff_dim is no more than a leftover, which published configs have otherwise. Source:
  * Transformers' modeling_lfm2.py (read 2026-11-28). */
 static int64_t adjusted_width(struct reader *r, const struct ft_model *model)
 {
@@ -135,43 +137,6 @@ static void make_routed(struct ft_layer *layer, const struct ft_layer *routed)
 	layer->expert_latent = routed->expert_latent;
 }
 
-/* Which layers are routed: those called sparse; or those listed as routed, or marked 1; else from
- * `first` on, one in `every`, one in `step` counted from 1, unless listed as dense. */
-struct routed_rule {
-	int64_t first, every, step;
-	const struct node *types, *dense, *routed, *marks;
-};
-
-static bool is_routed(const struct routed_rule *rule, int64_t i)
-{
-	if (rule->types && rule->types->n)
-		return !strcmp(list_word(rule->types, i), "sparse");
-	if (rule->marks)
-		return !strcmp(list_word(rule->marks, i), "1");
-	if (rule->routed)
-		return list_has(rule->routed, i);
-	return i >= rule->first && i % rule->every == 0 && (i + 1) % rule->step == 0 &&
-	       !list_has(rule->dense, i);
-}
-
-static struct routed_rule routed_rule(struct reader *r)
-{
-	static const char *const mlps[] = { "dense", "sparse" };
-	const struct node *often = read_node(r, "moe_layer_freq");
-	bool marked = often && often->kind == NODE_LIST && often->n;
-	struct routed_rule rule = {
-		.first = read_size(r, "first_k_dense_replace", 0, 0),
-		.marks = marked ? read_number_list(r, "moe_layer_freq", 1) : NULL,
-		.every = marked ? 1 : read_size(r, "moe_layer_freq", 1, 1),
-		.types = read_word_list(r, "mlp_layer_types", mlps, 2),
-		.dense = read_number_list(r, "mlp_only_layers", FAMILY_MOST),
-		.routed = read_number_list(r, "moe_layers", FAMILY_MOST),
-	};
-
-	rule.step = read_size(r, "decoder_sparse_step", rule.routed ? 0 : 1, 1);
-	return rule;
-}
-
 static bool has_experts(struct reader *r, const struct family *family)
 {
 	if (family->dense_beside)
@@ -191,22 +156,19 @@ static int64_t read_dense(struct reader *r, const struct family *family,
 	return read_width(r, model) / (family->half_width ? 2 : 1);
 }
 
-static void set_widths(struct reader *r, const struct family *family,
+static void set_widths(struct arena *mem, struct reader *r, const struct family *family,
 		       const struct ft_model *model, struct ft_layer *layer)
 {
-	struct routed_rule rule = { 0 };
+	bool *is_routed = ARENA_ARRAY(mem, (size_t)model->n_layers, bool);
 	struct ft_layer routed = layer[0];
 	int64_t width = 0, experts = 0;
-	bool some = has_experts(r, family);
 
-	if (some)
-		rule = routed_rule(r);
-	check_list_covers(r, "mlp_layer_types", rule.types, model->n_layers);
-	check_list_covers(r, "moe_layer_freq", rule.marks, model->n_layers);
+	if (has_experts(r, family))
+		routed_set(r, model->n_layers, is_routed);
 	if (r->failed)
 		return;
-	for (int64_t i = 0; some && i < model->n_layers; i++)
-		experts += layer[i].experts = is_routed(&rule, i);
+	for (int64_t i = 0; i < model->n_layers; i++)
+		experts += layer[i].experts = is_routed[i];
 	if (experts)
 		read_experts(r, family->experts, model, &routed);
 	if (experts < model->n_layers)
@@ -229,6 +191,22 @@ static const char *pattern_key(struct reader *r)
 						  "hybrid_override_pattern";
 }
 
+/* A list and letters, of which the list is taken, say the same. */
+static void check_letters(struct reader *r, const struct node *list, const char *text)
+{
+	const struct node *other = node_get(r->map, "hybrid_override_pattern");
+	size_t i = 0;
+
+	while (i < list->n && text[i] && strchr(letters, text[i]) &&
+	       !strcmp(list->item[i]->text, halves[strchr(letters, text[i]) - letters]))
+		i++;
+	if ((i < list->n || text[i]) && said_beside(r, list, other))
+		reader_fail(
+			r, "hybrid_override_pattern",
+			"says otherwise than layers_block_type what layer %zu is; " SAY_ONE,
+			i + 1);
+}
+
 /* A letter for each layer, from a list of words or as the key has them; "" after a mistake. */
 static const char *pattern_of(struct arena *mem, struct reader *r, int64_t layers)
 {
@@ -249,6 +227,10 @@ static const char *pattern_of(struct arena *mem, struct reader *r, int64_t layer
 	else if (n < (size_t)layers)
 		reader_fail(r, key, "names %zu of the %lld layers", n,
 			    (long long)layers);
+	else
+		check_length(r, key, n, layers);
+	if (list && *text)
+		check_letters(r, list, text);
 	for (int64_t i = 0; !r->failed && i < layers; i++)
 		for (size_t k = 0; k < 4; k++)
 			if (list ? !strcmp(list->item[i]->text, halves[k]) :
@@ -395,9 +377,12 @@ static void set_locals(struct reader *r, const struct ft_model *model,
 }
 
 /* Layers of a state space alone, whose heads are the model's. */
-static void set_states(struct reader *r, size_t n, struct ft_layer *layer)
+static void set_states(struct reader *r, const struct ft_model *model, size_t n,
+		       struct ft_layer *layer)
 {
 	struct ft_layer state = reach_state_space(r);
+
+	reach_expanded(r, model, &state);
 
 	state.heads = state.kv_heads = state.linear_heads;
 	state.qk_head_dim = state.v_head_dim = state.linear_value_dim;
@@ -412,6 +397,7 @@ static void set_beside(struct reader *r, const struct ft_model *model,
 	struct ft_layer state = reach_state_space(r);
 	bool bare = !read_bool(r, "mamba_rms_norm", false);
 
+	reach_expanded(r, model, &state);
 	for (int64_t i = 0; i < model->n_layers; i++) {
 		reach_linear(&layer[i], &state);
 		layer[i].states_beside = true;
@@ -426,7 +412,7 @@ struct ft_layer *layers_read(struct arena *mem, struct reader *r,
 	struct ft_layer *layer = ARENA_ARRAY(mem, n, struct ft_layer);
 
 	if (family->states_alone) {
-		set_states(r, n, layer);
+		set_states(r, model, n, layer);
 		return layer;
 	}
 	layer[0].heads = read_needed(r, "num_attention_heads");
@@ -443,7 +429,7 @@ struct ft_layer *layers_read(struct arena *mem, struct reader *r,
 		set_halves(mem, r, model, layer);
 		return layer;
 	}
-	set_widths(r, family, model, layer);
+	set_widths(mem, r, family, model, layer);
 	reach_set(r, family, model, layer);
 	if (family->global_heads)
 		set_globals(r, model, layer);

@@ -320,6 +320,7 @@ static bool load(struct arena *mem, const struct node *node, struct ft_model *mo
 {
 	struct wish wish = { 0 };
 	struct config_idle idle = { 0 };
+	struct config_keys keys;
 	const struct family *family;
 	struct node *map;
 
@@ -331,13 +332,17 @@ static bool load(struct arena *mem, const struct node *node, struct ft_model *mo
 		!model->preset && wish.type->mark.file == wish.base->mark.file, err);
 	if (!family)
 		return false;
+	if (!config_named_once(family, wish.base, err) ||
+	    !config_named_once(family, wish.over, err))
+		return false;
 	map = lay(mem, node, &wish, family, model);
 	model->config = map;
 	map = node_overlay(mem, NULL, map);
 	config_complete(mem, family, map);
 	if (!set_name(mem, node, &wish, model, err))
 		return false;
-	if (!config_read(mem, family, map, model, &idle, err) ||
+	keys = (struct config_keys){ map, wish.base ? wish.base->mark.file : NULL };
+	if (!config_read(mem, family, &keys, model, &idle, err) ||
 	    !bounded(map, model, err)) {
 		config_spell(family, wish.over, wish.base, err);
 		return false;

@@ -104,6 +104,31 @@ struct ft_layer reach_state_space(struct reader *r)
 	return l;
 }
 
+void reach_expanded(struct reader *r, const struct ft_model *model,
+		    const struct ft_layer *state)
+{
+	static const char *const of[] = { "hidden_size", "linear_num_value_heads",
+					  "linear_value_head_dim" };
+	bool beside = read_has(r, "mamba_d_ssm");
+	const char *key = beside ? "mamba_d_ssm" : "mamba_expand";
+	int64_t width = state->linear_heads * state->linear_value_dim, said;
+
+	if (!read_has(r, key))
+		return;
+	said = beside ? read_size(r, key, 1, 1) :
+			model->hidden_size * read_size(r, key, 1, 1);
+	for (size_t i = 0; i < 3; i++)
+		if (!said_beside(r, node_get(r->map, of[i]), node_get(r->map, key)))
+			return;
+	if (said != width)
+		reader_fail(
+			r, key,
+			"makes a state space %lld wide, but %lld heads of %lld make "
+			"it %lld; " SAY_ONE,
+			(long long)said, (long long)state->linear_heads,
+			(long long)state->linear_value_dim, (long long)width);
+}
+
 /* A gated convolution, as wide as hidden_size (LFM2). Source: Transformers' modeling_lfm2.py (read 2026-11-28). */
 static struct ft_layer read_short_conv(struct reader *r, const struct ft_model *model)
 {
@@ -133,6 +158,22 @@ void reach_linear(struct ft_layer *layer, const struct ft_layer *linear)
 	layer->q_lora_rank = layer->kv_lora_rank = layer->qk_rope_head_dim = 0;
 }
 
+static const struct node *read_types(struct reader *r, const struct family *family)
+{
+	const char *const kinds[] = {
+		"full_attention",
+		"sliding_attention",
+		"chunked_attention",
+		"linear_attention",
+		"attention",
+		"mamba",
+		family->short_convs ? "conv" : "kda_attention",
+	};
+	bool more = family->short_convs || family->channel_decay;
+
+	return read_word_list(r, "layer_types", kinds, more ? 7 : 6);
+}
+
 /* One in so many is whole; or a letter for each layer, local or global (EXAONE). */
 static void read_pattern(struct reader *r, struct layer_rule *rule)
 {
@@ -146,20 +187,13 @@ static void read_pattern(struct reader *r, struct layer_rule *rule)
 			read_size(r, "sliding_window_pattern", 0, rule->odd ? 2 : 0);
 }
 
-static struct layer_rule layer_rule(struct reader *r, const struct family *family)
+/* types: those of `layer_types`; NULL: what the other keys say. */
+static struct layer_rule layer_rule(struct reader *r, const struct family *family,
+				    const struct node *types)
 {
-	const char *const kinds[] = {
-		"full_attention",
-		"sliding_attention",
-		"chunked_attention",
-		"linear_attention",
-		"attention",
-		"mamba",
-		family->short_convs ? "conv" : "kda_attention",
-	};
 	bool more = family->short_convs || family->channel_decay;
 	struct layer_rule rule = {
-		.types = read_word_list(r, "layer_types", kinds, more ? 7 : 6),
+		.types = types,
 		.rotated = read_number_list(r, "no_rope_layers", 1),
 		.local = family->local_heads ?
 				 read_number_list(r, "hybrid_layer_pattern", 1) :
@@ -187,31 +221,160 @@ static struct layer_rule layer_rule(struct reader *r, const struct family *famil
 	return rule;
 }
 
+/* ---- what is said twice ------------------------------------------------------ */
+
+/* The keys in the order in which they are taken: which layers carry a state along, and which see less than all tokens. Pattern
+ * and first layers make one rule. no_rope_layers and its interval are of rotation alone beside layer_types. */
+static const char *const of_kind[] = { "layer_types", "attn_layer_indices",
+				       "full_attn_layers", "full_attention_interval",
+				       NULL };
+static const char *const of_sight[] = {
+	"layer_types",		"no_rope_layers",
+	"hybrid_layer_pattern", "sliding_window_pattern",
+	"max_window_layers",	NULL
+};
+
+static bool is_given(const struct reader *r, const char *key)
+{
+	const struct node *n = node_get(r->map, key);
+
+	return !node_is_null(n) && (n->kind == NODE_SCALAR || n->n);
+}
+
+/* The rule that is left when the keys before this one are not there. */
+static struct layer_rule only(struct layer_rule rule, const char *key)
+{
+	rule.types = NULL;
+	if (!strcmp(key, "full_attention_interval"))
+		rule.others = ATTENTION;
+	if (strcmp(key, "no_rope_layers") != 0)
+		rule.rotated = NULL;
+	if (!strcmp(key, "sliding_window_pattern") || !strcmp(key, "max_window_layers"))
+		rule.local = NULL;
+	return rule;
+}
+
+static bool differ(const struct layer_rule *a, const struct layer_rule *b, bool sight,
+		   int64_t i)
+{
+	enum in_place x = in_place(a, i), y = in_place(b, i);
+
+	return sight ? x == ATTENTION && y == ATTENTION &&
+			       is_local(a, i) != is_local(b, i) :
+		       x != y;
+}
+
+static void check_twice(struct reader *r, const struct layer_rule *rule,
+			const struct layer_rule *rest, bool sight, int64_t n)
+{
+	const char *const *key = sight ? of_sight : of_kind;
+	size_t taken = 0;
+
+	while (key[taken] && !is_given(r, key[taken]))
+		taken++;
+	for (size_t k = taken + 1; key[taken] && key[k] && !r->failed; k++) {
+		struct layer_rule other = only(*rest, key[k]);
+		int64_t i = 0;
+
+		while (i < n && !differ(rule, &other, sight, i))
+			i++;
+		if (i < n && is_given(r, key[k]) &&
+		    said_beside(r, node_get(r->map, key[taken]),
+				node_get(r->map, key[k])))
+			reader_fail(
+				r, key[k],
+				"says otherwise than %s what layer %lld %s; " SAY_ONE,
+				key[taken], (long long)i + 1, sight ? "sees" : "is");
+	}
+}
+
+/* Kimi's two lists: a layer is in one of them. Transformers' class looks at the list of others where there is one of full
+ * attention, and then leaves open what is in neither (configuration_kimi_linear.py, read 2026-11-28). */
+static void check_both_lists(struct reader *r, const struct layer_rule *rule, int64_t n)
+{
+	static const char key[] = "linear_attn_config.kda_layers";
+	const struct node *list = node_path(r->map, key);
+	const char *by = rule->types	 ? "layer_types" :
+			 rule->attention ? "full_attn_layers" :
+					   "full_attention_interval";
+
+	if (node_is_null(list) || ((rule->types || rule->attention) &&
+				   !said_beside(r, node_get(r->map, by), list)))
+		return;
+	check_list_within(r, key, list, 1, n);
+	for (int64_t i = 0; !r->failed && i < n; i++) {
+		bool in = list_has(list, i + 1);
+
+		if (in == (in_place(rule, i) == DELTA_RULE))
+			continue;
+		reader_fail_node(
+			r, key, list,
+			in ? "layer %lld is full attention by %s; " SAY_ONE :
+			     "lacks layer %lld, which is not full attention by "
+			     "%s; " SAY_ONE,
+			(long long)i + 1, by);
+	}
+}
+
+/* Each key is read again, as if layer_types were not there, without a mark that it was asked for. */
+static void check_said(struct reader *r, const struct family *family,
+		       const struct layer_rule *rule, bool limited, int64_t n)
+{
+	struct reader look = *r;
+	struct layer_rule rest = layer_rule(&look, family, NULL);
+
+	check_list_within(&look,
+			  family->channel_decay ? "full_attn_layers" :
+						  "attn_layer_indices",
+			  rest.attention, rest.base, n);
+	check_twice(&look, rule, &rest, false, n);
+	if (limited && !(rule->types && (family->chunks || rule->rotated)))
+		check_twice(&look, rule, &rest, true, n);
+	if (family->channel_decay)
+		check_both_lists(&look, rule, n);
+	r->failed |= look.failed;
+}
+
+/* What stands in place of attention, of the kinds that there are. */
+static void read_states(struct reader *r, const struct family *family,
+			const struct ft_model *model, const struct layer_rule *rule,
+			struct ft_layer linear[KINDS])
+{
+	bool any[KINDS] = { false };
+
+	for (int64_t i = 0; i < model->n_layers; i++)
+		any[in_place(rule, i)] = true;
+	if (any[DELTA_RULE])
+		linear[DELTA_RULE] = family->channel_decay ?
+					     read_channel_decay(r) :
+					     read_linear(r, "key heads");
+	if (any[STATE_SPACE]) {
+		linear[STATE_SPACE] = reach_state_space(r);
+		reach_expanded(r, model, &linear[STATE_SPACE]);
+	}
+	if (any[SHORT_CONV])
+		linear[SHORT_CONV] = read_short_conv(r, model);
+}
+
 void reach_set(struct reader *r, const struct family *family,
 	       const struct ft_model *model, struct ft_layer *layer)
 {
 	int64_t window = read_size(r, "sliding_window", 0, 0);
 	int64_t chunk = read_size(r, "attention_chunk_size", 0, 0);
 	bool on = read_bool(r, "use_sliding_window", true);
-	struct layer_rule rule = layer_rule(r, family);
+	struct layer_rule rule = layer_rule(r, family, read_types(r, family));
 	struct ft_layer linear[KINDS] = { { 0 } };
-	bool any[KINDS] = { false };
 
-	check_list_covers(r, "layer_types", rule.types, model->n_layers);
+	check_list_fits(r, "layer_types", rule.types, model->n_layers);
 	check_list_covers(r, "no_rope_layers", rule.rotated, model->n_layers);
-	check_list_covers(r, "hybrid_layer_pattern", rule.local, model->n_layers);
+	check_list_fits(r, "hybrid_layer_pattern", rule.local, model->n_layers);
+	if (!r->failed)
+		check_said(r, family, &rule,
+			   (on && window) || (family->chunks && chunk),
+			   model->n_layers);
 	if (r->failed)
 		return;
-	for (int64_t i = 0; i < model->n_layers; i++)
-		any[in_place(&rule, i)] = true;
-	if (any[DELTA_RULE])
-		linear[DELTA_RULE] = family->channel_decay ?
-					     read_channel_decay(r) :
-					     read_linear(r, "key heads");
-	if (any[STATE_SPACE])
-		linear[STATE_SPACE] = reach_state_space(r);
-	if (any[SHORT_CONV])
-		linear[SHORT_CONV] = read_short_conv(r, model);
+	read_states(r, family, model, &rule, linear);
 	for (int64_t i = 0; i < model->n_layers; i++) {
 		enum in_place kind = in_place(&rule, i);
 

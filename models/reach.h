@@ -13,6 +13,11 @@ struct reader;
  * mistakes are kept in the reader. */
 struct ft_layer reach_state_space(struct reader *r);
 
+/* Its width as a config says it besides, by mamba_d_ssm or else mamba_expand times hidden_size, is that of its heads, or
+ * Transformers' classes refuse it (Bamba, Granite 4, Falcon-H1, Mamba-2; Nemotron-H's has no use for its expand). */
+void reach_expanded(struct reader *r, const struct ft_model *model,
+		    const struct ft_layer *state);
+
 /* The layer has this delta rule or state space in place of attention. */
 void reach_linear(struct ft_layer *layer, const struct ft_layer *linear);
 

@@ -7,7 +7,8 @@
 	"num_attention_heads: 8, kv_lora_rank: 128, qk_nope_head_dim: 64, " \
 	"qk_rope_head_dim: 32, v_head_dim: 64, linear_num_key_heads: 16, " \
 	"linear_key_head_dim: 32, linear_conv_kernel_dim: 4, intermediate_size: 1024, " \
-	"first_k_dense_replace: 8, num_experts: 8, num_experts_per_token: 2, " \
+	"first_k_dense_replace: " layers \
+	", num_experts: 8, num_experts_per_token: 2, " \
 	"moe_intermediate_size: 256, vocab_size: 512"
 #define MODEL(layers, more) "{" KEYS(layers) more "}"
 

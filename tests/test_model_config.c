@@ -373,7 +373,7 @@ static void keys_without_a_layer_are_told(void **state)
 		{ "name: qwen3-30b-a3b\nintermediate_size: 64", "intermediate_size" },
 		{ "name: deepseek-v3\nnum_key_value_heads: 8", "num_key_value_heads" },
 		{ "name: gemma2-9b\nlayer_types: [full_attention]\n"
-		  "sliding_window_pattern: 3",
+		  "sliding_window_pattern: 1",
 		  "sliding_window_pattern" },
 	};
 	struct ft_error err;

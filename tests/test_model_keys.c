@@ -57,6 +57,8 @@ static const struct {
 	{ "linear_num_value_heads", "qwen3-next-80b-a3b", "16" },
 	{ "linear_value_head_dim", "qwen3-next-80b-a3b", "64" },
 	{ "lm_head_bias", "llama3-8b", "true" },
+	{ "mamba_d_ssm", NULL, NULL },
+	{ "mamba_expand", NULL, NULL },
 	{ "mamba_chunk_size", "nemotron-3-nano-30b-a3b", "256" },
 	{ "mamba_rms_norm", "falcon-h1-0.5b", "true" },
 	{ "max_position_embeddings", "opt-6.7b", "4096" },

@@ -12,8 +12,8 @@ enum { H = 512, F = 1024, TAPS = 3, TOKENS = 512, MICRO = 4 };
 static void which_layers_are_convolutions_is_said_in_two_ways(void **state)
 {
 	struct ft_model *numbers = model_from(CONVS("3", ", full_attn_idxs: [1]"));
-	struct ft_model *words = model_from(
-		CONVS("3", ", layer_types: [conv, full_attention, conv, conv]"));
+	struct ft_model *words =
+		model_from(CONVS("3", ", layer_types: [conv, full_attention, conv]"));
 	struct ft_model *bare = model_from(CONVS("3", ""));
 
 	(void)state;

@@ -35,8 +35,8 @@ static void layers_of_halves_become_blocks(void **state)
 		    !m->layer[2].intermediate);
 	assert_int_equal(ft_layer_norms(m, &m->layer[0]), 1);
 	assert_int_equal(ft_layer_norms(m, &m->layer[1]), 2);
-	/* the first so many of a longer pattern; and the same in words */
-	cut = model_from(HYBRID("3", "M*-ME"));
+	/* the same in words */
+	cut = model_from(HYBRID("3", "M*-"));
 	assert_int_equal(cut->n_layers, 2);
 	words = model_from(
 		"{model_type: nemotron_h, hidden_size: 512, num_hidden_layers: 3, "
@@ -199,15 +199,15 @@ static void several_sequences_are_turned(void **state)
 	struct parts p;
 
 	(void)state;
-	build(&p, HYBRID("1", "MM"), PLAN("micro_batch_size: 2"), "megatron-core", 8);
+	build(&p, HYBRID("1", "M"), PLAN("micro_batch_size: 2"), "megatron-core", 8);
 	near_frac(sum_of(p.graph, "state_turn").bytes, 2 * 4 * tokens * (in + INNER),
 		  1e-12);
 	near_frac(sum_of(p.graph, "state_turn_back").bytes, 2 * 4 * tokens * in, 1e-12);
 	drop(&p);
-	build(&p, HYBRID("1", "MM"), PLAN(""), "megatron-core", 8);
+	build(&p, HYBRID("1", "M"), PLAN(""), "megatron-core", 8);
 	assert_int_equal(sum_of(p.graph, "state_turn").n, 0);
 	drop(&p);
-	build(&p, HYBRID("1", "MM"), PLAN("micro_batch_size: 2"),
+	build(&p, HYBRID("1", "M"), PLAN("micro_batch_size: 2"),
 	      "transformers-5-compile", 8);
 	assert_int_equal(sum_of(p.graph, "state_turn").n, 0);
 	drop(&p);
@@ -219,7 +219,7 @@ static void a_state_space_has_its_parameters(void **state)
 	double channels = INNER + 2. * GROUPS * N;
 	double in = (double)H * (INNER + channels + HEADS), out = (double)INNER * H;
 	double want = in + out + 5 * channels + 3. * HEADS + INNER + H;
-	struct ft_model *one = model_from(HYBRID("1", "MM")),
+	struct ft_model *one = model_from(HYBRID("1", "M")),
 			*two = model_from(HYBRID("2", "MM"));
 
 	(void)state;
@@ -317,14 +317,14 @@ static void a_state_space_keeps_what_its_gradients_need(void **state)
 	struct parts p;
 
 	(void)state;
-	build(&p, HYBRID("1", "MM"), PLAN("optimizer: adam"), "megatron-core", 8);
+	build(&p, HYBRID("1", "M"), PLAN("optimizer: adam"), "megatron-core", 8);
 	near_frac(segment_of(p.graph, "forward")->net_bytes[FT_MEMORY_ACTIVATIONS],
 		  2. * 512 * (2 * H + 2 * INNER + 2 * GROUPS * N + 3 * INNER), 1e-12);
 	near_frac(sum_of(p.graph, "state_norm").bytes, 4 * 4. * 512 * INNER, 1e-12);
 	near_frac(sum_of(p.graph, "state_norm_back").bytes, 4 * 6. * 512 * INNER,
 		  1e-12);
 	drop(&p);
-	build(&p, HYBRID("1", "MM"), PLAN("optimizer: adam"), "transformers-5-compile",
+	build(&p, HYBRID("1", "M"), PLAN("optimizer: adam"), "transformers-5-compile",
 	      8);
 	assert_int_equal(sum_of(p.graph, "state_gate").n, 0);
 	near_frac(sum_of(p.graph, "state_norm").bytes, 4 * 6. * 512 * INNER, 1e-12);

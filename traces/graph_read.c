@@ -135,36 +135,77 @@ static bool read_truths(struct reading *l, struct ft_op *op)
 	       graph_truth(&l->line, "host_waits", &op->host_waits);
 }
 
+/* Collectives share links and meet others on streams of their own, transfers reach other stages from theirs, and copies
+ * to host memory and back take nothing from what computes on theirs. */
+static bool fits_stream(struct reading *l, size_t at, const struct ft_work *w,
+			int stream)
+{
+	bool communication = w->kind == FT_COMMUNICATION;
+	bool transfer = communication && w->communication.op == FT_SENDRECV &&
+			w->communication.group == FT_GROUP_PP;
+	bool of_host = stream == FT_STREAM_OFFLOAD || stream == FT_STREAM_FETCH;
+
+	if (communication && stream < FT_STREAM_GATHER)
+		return graph_fail(&l->line, at,
+				  "a communication does not run on stream %s; say "
+				  "stream=gather, reduce, tp, cp or ep, and "
+				  "wait=tail:STREAM in the ops that it should hold up",
+				  stream_at(stream));
+	if (ft_work_is_host_copy(w) != of_host)
+		return graph_fail(&l->line, at,
+				  "only copies to host memory and back "
+				  "(kernel=host_link) run on the streams offload and "
+				  "fetch, and on no other");
+	return transfer || stream < FT_STREAM_SEND_FORWARD ||
+	       graph_fail(&l->line, at,
+			  "only a communication with op=sendrecv and group=pp runs on "
+			  "stream %s",
+			  stream_at(stream));
+}
+
+/* "work=I stream=S", of a work that such a stream takes. */
+static bool read_place(struct reading *l, struct ft_op *op)
+{
+	size_t at = graph_option(&l->line, "stream");
+	int stream =
+		graph_find(at ? l->line.word[at].value : NULL, stream_at, FT_STREAMS);
+	int64_t work = -1;
+
+	if (!graph_whole_of(&l->line, "work", 0, LIMIT_GRAPH_WORKS, &work))
+		return false;
+	if (work < 0 || (size_t)work >= l->g->n_works || stream < 0)
+		return graph_fail(&l->line, 0,
+				  "an op needs work= (a number above) and stream=");
+	op->work = (uint32_t)work;
+	op->stream = (uint8_t)stream;
+	return fits_stream(l, at, &l->g->work[work], stream);
+}
+
 static bool read_op(struct reading *l)
 {
 	struct ft_graph *g = l->g;
 	struct ft_segment *s = g->n_segments ? &g->segment[g->n_segments - 1] : NULL;
 	const char *record = graph_value(&l->line, "record");
-	int stream = graph_find(graph_value(&l->line, "stream"), stream_at, FT_STREAMS);
 	int event = record ? graph_find(record, event_at, FT_EVENTS) : FT_EVENT_NONE;
-	int64_t work = -1, launches = 0;
-	struct ft_op *op;
+	int64_t launches = 0;
+	struct ft_op op = { 0 };
 
 	if (!s || l->class_open)
 		return graph_fail(&l->line, 0, "an op belongs below a segment");
-	if (!graph_whole_of(&l->line, "work", 0, LIMIT_GRAPH_WORKS, &work) ||
+	if (!read_place(l, &op) ||
 	    !graph_whole_of(&l->line, "launches", 0, 255, &launches))
 		return false;
-	if (work < 0 || (size_t)work >= g->n_works || stream < 0)
-		return graph_fail(&l->line, 0,
-				  "an op needs work= (a number above) and stream=");
 	if (event < 0)
 		return graph_fail(&l->line, 0, "record= names no event");
 	if (!count_op(l))
 		return false;
+	op.launches = (uint8_t)launches;
+	op.record = (uint8_t)event;
 	if (s->n_ops == l->op_cap)
 		s->op = ARENA_GROW(l->mem, s->op, &l->op_cap);
-	op = &s->op[s->n_ops++];
-	*op = (struct ft_op){ .work = (uint32_t)work,
-			      .stream = (uint8_t)stream,
-			      .launches = (uint8_t)launches,
-			      .record = (uint8_t)event };
-	return read_truths(l, op) && read_waits(l, op);
+	s->op[s->n_ops++] = op;
+	return read_truths(l, &s->op[s->n_ops - 1]) &&
+	       read_waits(l, &s->op[s->n_ops - 1]);
 }
 
 static bool read_segment(struct reading *l)
