@@ -183,16 +183,20 @@ static int64_t put_receive(struct writer *w, const struct ft_op *op,
 	return what;
 }
 
+/* Behind what it waits in its queue. */
 static int64_t put_send(struct writer *w, const struct ft_op *op,
 			const struct ft_work *work)
 {
 	bool back = op->stream == FT_STREAM_SEND_BACKWARD;
 	int64_t tag = tag_of(back, op->reverse, w->sent[back][op->reverse]++);
+	ft_ps queued = ft_ps_from_s(w->job->queued_s);
+	int64_t wait = queued ? goal_calc(&w->goal, queued, 1 + op->stream) : 0;
 	int64_t what =
 		goal_send(&w->goal, work->communication.bytes,
 			  neighbour(w, back == op->reverse), tag, 1 + op->stream);
 
-	put_waits(w, op, what);
+	put_waits(w, op, wait ? wait : what);
+	goal_require(&w->goal, what, wait);
 	return what;
 }
 

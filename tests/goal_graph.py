@@ -112,6 +112,10 @@ class Rank:
             receives, ranks = stream.startswith("recv"), sum(c["ranks"] for c in self.g["classes"])
             up = (stream in FORWARD) != (op.get("reverse") == "true")
             peer = (self.number + (1 if up != receives else -1) * ranks // len(self.g["classes"])) % ranks
+            if not receives and self.statements[self.at][0] == "calc": # in its queue; all as long
+                at, ns, _ = self.next("calc", cpu, on)
+                queued.add(ns)
+                on = (at,)
             at = self.message("recv" if receives else "send", cpu, float(work["bytes"]), peer, on)
         elif work["kind"] == "communication" and self.g["group"][work["group"]]["size"] > 1:
             at = self.collective(work, cpu, on)
@@ -138,7 +142,7 @@ class Rank:
 
 graph, goal = read_graph(sys.argv[1]), read_goal(sys.argv[2])
 slow, speed = (int(sys.argv[3]), float(sys.argv[4])) if len(sys.argv) > 3 else (-1, 1)
-sent, number = [], 0
+sent, number, queued = [], 0, set()
 for stage in graph["classes"]:
     first = None
     for _ in range(stage["ranks"]):
@@ -148,5 +152,5 @@ for stage in graph["classes"]:
         assert all(abs(x - y / at) <= 1 / at for x, y in zip(rank.kernels, first)), number
         sent.append(rank.sent)
         number += 1
-assert number == len(goal)
+assert number == len(goal) and len(queued) < 2
 print(sum(s[0] == "send" for r in goal for s in r[0]), sum(sent))

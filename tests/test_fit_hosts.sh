@@ -102,7 +102,8 @@ for name, c in d[\"constants\"].items():
 ok "a recorded eager step" fit $t/h200-8b4L-fsdp2-s4096-b1-eager.rank0.kineto.json.gz $sharded eager --pace 0.745
 ok "a recorded compiled step" fit $t/h200-8b8L-fsdp2-s4096-b1-compile.rank0.kineto.json.gz $sharded compiled --pace 0.745 \
 	--set model.num_hidden_layers=8 --set stack=torch-2.11-compile
-# launches and what a layer takes, pass by pass, are near the stacks', which were set by hand on these recordings
+# launches and what a layer takes, pass by pass, are near the stacks', which were set by hand on these recordings; a compiled
+# layer's only as a whole: its split is that of layers by themselves, as the profiler lengthens forward passes more
 ok "recorded layers are near the stacks'" python3 - "$tmp/eager.json" "$tmp/compiled.json" <<'P'
 import json, sys
 for file in sys.argv[1:]:
@@ -111,8 +112,10 @@ for file in sys.argv[1:]:
     def off(*names):
         return sum(c[n]["is_s"] for n in names) / sum(c[n]["was_s"] for n in names) - 1
     assert d["aligned"] == "by layer" and d["after_frac"] < d["before_frac"] / 2 and d["after_frac"] < 0.07, d
-    assert abs(off("launch")) < 0.35 and abs(off("block_forward", "shard_forward")) < 0.15, d
-    assert abs(off("block_backward", "shard_backward", "shard_forward")) < 0.05, d
+    forward, backward = ("block_forward", "shard_forward"), ("block_backward", "shard_backward", "shard_forward")
+    assert abs(off("launch")) < 0.35 and abs(off(*forward, *backward)) < 0.06, d
+    if file == sys.argv[1]:
+        assert abs(off(*forward)) < 0.15 and abs(off(*backward)) < 0.05, d
     assert c["shard_forward"]["told"] == "by itself" and c["collective"]["told"] == "not told: kept", d
 P
 ok "two ranks are one fit" sh -c "
