@@ -98,16 +98,6 @@ static void check_twice(struct reader *r, const struct routed_rule *rule, int64_
 	}
 }
 
-/* Beyond all layers, where a scenario says it; files of small models have it so, which are dense. */
-static void check_count(struct reader *r, const char *key, int64_t value, int64_t n)
-{
-	const struct node *node = node_get(r->map, key);
-
-	if (value > n && !(r->base && !strcmp(node->mark.file, r->base)))
-		reader_fail(r, key, "is %lld, but num_hidden_layers is %lld",
-			    (long long)value, (long long)n);
-}
-
 void routed_set(struct reader *r, int64_t n, bool *routed)
 {
 	struct routed_rule rule = routed_rule(r);
@@ -116,8 +106,6 @@ void routed_set(struct reader *r, int64_t n, bool *routed)
 	check_list_fits(r, "moe_layer_freq", rule.marks, n);
 	check_list_within(r, "mlp_only_layers", rule.dense, 0, n);
 	check_list_within(r, "moe_layers", rule.routed, 0, n);
-	check_count(r, "first_k_dense_replace", rule.first, n);
-	check_count(r, "decoder_sparse_step", rule.step, n);
 	if (!r->failed)
 		check_twice(r, &rule, n);
 	for (int64_t i = 0; !r->failed && i < n; i++)

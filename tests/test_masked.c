@@ -62,6 +62,34 @@ static void products_with_a_mask_bring_tokens_into_slots(void **state)
 	}
 }
 
+/* A rank has its part of the tokens, and all slots. */
+static void ranks_share_the_tokens_and_not_the_slots(void **state)
+{
+	static const char *const split[] = {
+		"", ", parallel: {cp: 2}", ", parallel: {cp: 4}",
+		", sequence_parallel: true, parallel: {tp: 2}"
+	};
+	static const double ranks[] = { 1, 2, 4, 2 };
+	double flop[4], bytes[4];
+
+	(void)state;
+	for (int i = 0; i < 4; i++) {
+		struct parts p;
+		char plan[300];
+
+		snprintf(plan, sizeof(plan), PLAN("moe_capacity_factor: 1.25%s"),
+			 split[i]);
+		build(&p, MOE, plan, "maxtext-2025", RANKS);
+		flop[i] = sum_of(p.graph, "expert_combine").flop /
+			  sum_of(p.graph, "expert_combine").n;
+		bytes[i] = sum_of(p.graph, "expert_mask").bytes /
+			   sum_of(p.graph, "expert_mask").n;
+		near_frac(flop[i], flop[0] / ranks[i], 1e-12);
+		near_frac(bytes[i], bytes[0] / ranks[i], 1e-12);
+		drop(&p);
+	}
+}
+
 /* Without a capacity no mask, and arrays as long as all ranks could fill them; products take what is there. */
 static void arrays_hold_what_all_ranks_could_send(void **state)
 {
@@ -95,6 +123,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(products_with_a_mask_bring_tokens_into_slots),
+		cmocka_unit_test(ranks_share_the_tokens_and_not_the_slots),
 		cmocka_unit_test(arrays_hold_what_all_ranks_could_send),
 	};
 

@@ -13,14 +13,14 @@ static void product(struct builder *b, const char *name, int64_t m, int64_t n,
 		    sequences);
 }
 
-static int64_t slots_of(const struct builder *b, const struct ft_layer *l,
-			int64_t tokens)
+/* Of a whole sequence, over however many ranks its tokens are. */
+static int64_t slots_of(const struct builder *b, const struct ft_layer *l)
 {
-	double each =
-		ceil((double)(tokens * l->experts_per_token) / (double)l->experts);
+	double copies = (double)(b->plan->sequence * l->experts_per_token);
+	double each = ceil(copies / (double)l->experts);
 
 	return (int64_t)((double)l->experts *
-			 fmax(1, floor(each * b->plan->capacity_factor)));
+			 floor(fmax(1, each) * b->plan->capacity_factor));
 }
 
 /* A token's weight or nothing in 16 bit, and whether it is there; or the gradient of the first. */
@@ -35,17 +35,15 @@ bool dispatches_by_mask(const struct builder *b)
 	return b->rules->masked_dispatch && b->plan->capacity_factor > 0;
 }
 
-double mask_kept(const struct builder *b, const struct ft_layer *l, int64_t tokens)
+double mask_kept(const struct builder *b, const struct ft_layer *l)
 {
-	int64_t each = tokens / b->plan->micro_batch;
-
-	return dispatches_by_mask(b) ? 3 * (double)slots_of(b, l, each) : 0;
+	return dispatches_by_mask(b) ? 3 * (double)slots_of(b, l) : 0;
 }
 
 void mask_dispatch(struct builder *b, const struct ft_layer *l, int64_t tokens,
 		   int64_t h, bool backward)
 {
-	int64_t each = tokens / b->plan->micro_batch, slots = slots_of(b, l, each);
+	int64_t each = tokens / b->plan->micro_batch, slots = slots_of(b, l);
 
 	if (backward) {
 		product(b, "expert_dispatch_back", each, h, slots);
@@ -59,7 +57,7 @@ void mask_dispatch(struct builder *b, const struct ft_layer *l, int64_t tokens,
 void mask_combine(struct builder *b, const struct ft_layer *l, int64_t tokens,
 		  int64_t h, bool backward)
 {
-	int64_t each = tokens / b->plan->micro_batch, slots = slots_of(b, l, each);
+	int64_t each = tokens / b->plan->micro_batch, slots = slots_of(b, l);
 
 	if (backward) {
 		product(b, "expert_combine_back", slots, h, each);

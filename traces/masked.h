@@ -4,8 +4,11 @@
  * Where each expert has so many slots for the tokens of a sequence (moe_capacity_factor), MaxText writes a mask of tokens x
  * slots, and tokens come into slots, and back out of them, by products with it (`masked_dispatch` of the stack):
  *
- *	slots = experts ceil(ceil(tokens experts_per_token / experts) capacity)
- *	FLOP  = 2 tokens slots h a sequence: one product to the slots and one back; backward one and two
+ *	slots = experts floor(ceil(sequence experts_per_token / experts) capacity)
+ *	FLOP  = 2 tokens slots h a sequence and product: one to the slots and one back; backward one and two
+ *
+ * tokens: of the sequence on this rank, under cp and sequence_parallel a part of it. What sums of parts then cost in
+ * messages is not counted.
  *
  * Source: AI-Hypercomputer/maxtext, src/MaxText/layers/moe.py, dense_matmul and generate_masks.
  */
@@ -17,7 +20,7 @@
 bool dispatches_by_mask(const struct builder *b);
 
 /* Bytes that the mask keeps for backward, a token. */
-double mask_kept(const struct builder *b, const struct ft_layer *l, int64_t tokens);
+double mask_kept(const struct builder *b, const struct ft_layer *l);
 
 /* Of this rank's tokens; h: of what experts read and write. */
 void mask_dispatch(struct builder *b, const struct ft_layer *l, int64_t tokens,

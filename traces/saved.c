@@ -114,7 +114,7 @@ static double experts_bytes(const struct builder *b, const struct layer_sizes *s
 	}
 	return copies * (each * (double)l->expert_intermediate +
 			 (input + 2) * (double)ft_layer_expert_hidden(b->model, l)) +
-	       out * sliced + mask_kept(b, l, b->tokens) * sliced +
+	       out * sliced + mask_kept(b, l) * sliced +
 	       shared * (double)l->shared_intermediate / (double)b->plan->tp;
 }
 
