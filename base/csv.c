@@ -316,6 +316,17 @@ int csv_next(struct csv_rows *t)
 	return more;
 }
 
+/* A row ends a line, and has a byte between two cells. */
+size_t csv_rows_most(const struct csv_rows *t)
+{
+	const struct scan *s = t->scan;
+	size_t left = (size_t)(s->end - s->p), lines = 1;
+
+	for (const char *p = s->p; (p = memchr(p, '\n', (size_t)(s->end - p))); p++)
+		lines++;
+	return lines < left / t->n_columns + 1 ? lines : left / t->n_columns + 1;
+}
+
 /* ---- whole tables ---------------------------------------------------------------- */
 
 /* Room for one more row. */

@@ -87,6 +87,9 @@ struct csv_rows *csv_open_text(struct arena *mem, const char *name, const char *
 /* 1: a row is there; 0: the end; -1: a mistake. */
 int csv_next(struct csv_rows *rows) __attribute__((warn_unused_result));
 
+/* At most so many rows are left. */
+size_t csv_rows_most(const struct csv_rows *rows);
+
 int csv_rows_column(const struct csv_rows *rows, const char *name);
 bool csv_rows_number(const struct csv_rows *rows, size_t column, double *value)
 	__attribute__((warn_unused_result));

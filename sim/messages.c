@@ -33,7 +33,8 @@
 #include "sim/kernel.h"
 
 enum { CHANNELS = 4 }; /* forward or backward, each in both directions */
-enum { HALVINGS = 24 };
+enum { STEPS = 60 };
+static const double NEAR_FRAC = 1e-7;
 
 /* Of a segment, or of the calls of a pass. */
 struct brings {
@@ -361,20 +362,30 @@ static double apart_s(struct pipeline *p, double more_s)
 	return run(p, more_s, go_on_apart) ? length_s(p) : INFINITY;
 }
 
-/* What messages take longer, so that a run without queues is as long as one in them. */
+/* What messages take longer, so that a run without queues is as long as one in them. Lengths are convex in it and made of
+ * straight pieces: the piece at 0 leads beyond what is looked for, a chord of the bracket stays before it, and a half of what
+ * is left is taken in turn. */
 static double longer_s(struct pipeline *p, double in_queues_s)
 {
-	double low = 0, high = in_queues_s;
+	double low = 0, below = apart_s(p, low), step = NEAR_FRAC * in_queues_s;
+	double high, above;
 
-	if (apart_s(p, 0) >= in_queues_s)
+	if (below >= in_queues_s)
 		return 0;
-	for (int i = 0; i < HALVINGS; i++) {
-		double middle = (low + high) / 2;
+	high = (in_queues_s - below) * step / fmax(step, apart_s(p, step) - below);
+	above = apart_s(p, high);
+	for (int i = 0; i < STEPS && above - in_queues_s > NEAR_FRAC * in_queues_s;
+	     i++) {
+		double part = i % 2 ? 0.5 : (in_queues_s - below) / (above - below);
+		double at = low + part * (high - low), length = apart_s(p, at);
 
-		if (apart_s(p, middle) < in_queues_s)
-			low = middle;
-		else
-			high = middle;
+		if (length < in_queues_s) {
+			low = at;
+			below = length;
+		} else {
+			high = at;
+			above = length;
+		}
 	}
 	return high;
 }

@@ -134,14 +134,12 @@ static bool read_runs(const char *path, struct ft_evidence *e, struct ft_error *
 {
 	struct csv_rows *rows = csv_open_file(&e->mem, path, err);
 	struct column *column = rows ? find_columns(e, rows, err) : NULL;
-	size_t cap = 0;
 	int more;
 
 	if (!column)
 		return false;
+	e->run = ARENA_ARRAY(&e->mem, csv_rows_most(rows), struct run);
 	while ((more = csv_next(rows)) > 0) {
-		if (e->n == cap)
-			e->run = ARENA_GROW(&e->mem, e->run, &cap);
 		if (e->n)
 			e->run[e->n] = e->run[e->n - 1];
 		if (!read_run(e, rows, column, &e->run[e->n++], err))

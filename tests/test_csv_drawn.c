@@ -164,6 +164,23 @@ static void cells_are_those_written(const struct table *t, const struct csv *c)
 		}
 }
 
+/* Room for all rows is asked for before they are read. */
+static void rows_are_no_more_than_told(const struct table *t)
+{
+	struct arena mem = { 0 };
+	struct ft_error err;
+	struct csv_rows *rows = csv_open_text(&mem, "x", t->w.text, t->w.n, &err);
+	size_t most;
+	int n = 0, more;
+
+	ok_or_say(rows, err);
+	most = csv_rows_most(rows);
+	while ((more = csv_next(rows)) > 0)
+		n++;
+	assert_true(!more && n == t->height && (size_t)n <= most);
+	arena_release(&mem);
+}
+
 static void tables_are_read_and_mistakes_have_their_place(void **state)
 {
 	int of[WRONGS] = { 0 };
@@ -181,6 +198,7 @@ static void tables_are_read_and_mistakes_have_their_place(void **state)
 		if (t.wrong == RIGHT) {
 			ok_or_say(c, err);
 			cells_are_those_written(&t, c);
+			rows_are_no_more_than_told(&t);
 		} else if (c || !strstr(err.text, t.says) || err.line != t.at.line ||
 			   err.column != t.at.column) {
 			fail_msg("%s:%d:%d, not %s:%d:%d:\n%s", c ? "read" : err.text,
