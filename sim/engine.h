@@ -104,6 +104,9 @@ struct arena;
 /* How many compute ops a host may be ahead of its GPU. */
 enum { QUEUE_DEPTH = 1024 };
 
+/* What a class is to run, in operations. */
+double engine_ops_of(const struct ft_graph *graph, size_t class);
+
 /* false when the graph can never finish: an op waits for one never launched. */
 bool engine_run(struct arena *mem, const struct engine_input *in,
 		struct engine_output *out, struct ft_error *err)

@@ -2,21 +2,26 @@
 #include "base/limits.h"
 #include "sim/engine_state.h"
 
+double engine_ops_of(const struct ft_graph *g, size_t class)
+{
+	const struct ft_class *c = &g->rank_class[class];
+	double n = 0;
+
+	for (size_t i = 0; i < c->n_calls; i++) {
+		size_t ops = g->segment[c->call[i].segment].n_ops;
+
+		n += (double)(ops ? ops : 1) * c->call[i].repeat;
+	}
+	return n;
+}
+
 /* What all parts are to run, once. */
 static double ops_of(const struct engine_input *in)
 {
 	double n = 0;
 
-	for (size_t p = 0; p < in->n_parts; p++) {
-		const struct ft_graph *g = in->part[p].job->graph;
-		const struct ft_class *c = &g->rank_class[in->part[p].rank_class];
-
-		for (size_t i = 0; i < c->n_calls; i++) {
-			size_t ops = g->segment[c->call[i].segment].n_ops;
-
-			n += (double)(ops ? ops : 1) * c->call[i].repeat;
-		}
-	}
+	for (size_t p = 0; p < in->n_parts; p++)
+		n += engine_ops_of(in->part[p].job->graph, in->part[p].rank_class);
 	return n;
 }
 

@@ -3,8 +3,9 @@
  *
  * The host is a chain of launches; an operation requires its launch, the operation before it
  * on its stream, and what it waits for, as the engine would have it. Kernels take the time
- * that they take alone, or beside messages that wait in queues (sim/messages.c). A host that runs ahead holds no operation up, but no step is shorter
- * than its launches: they are one statement that nothing requires. Not in GOAL: what runs
+ * that they take alone, or beside messages that wait in queues (sim/messages.c), and each of
+ * these waits is a statement in front of its send. A host that runs ahead holds no operation
+ * up, but no step is shorter than its launches: they are one statement that nothing requires. Not in GOAL: what runs
  * together slows each other; the host's queue is endless.
  */
 #include <inttypes.h>
@@ -125,7 +126,8 @@ static bool put_comments(struct writer *w, struct ft_error *err)
 	const struct ft_graph *g = w->job->graph;
 
 	fputs("// One training step, written by foretoken. Times are ns; cpu 0 is the host, "
-	      "cpu 1 and on are\n// streams. Kernels take the time that they take alone, or\n// beside pipeline messages that wait; these waits are calcs in front of sends.\n",
+	      "cpu 1 and on are\n// streams. Kernels take the time that they take alone, or\n// beside "
+	      "pipeline messages that wait; these waits are calcs in front of sends.\n",
 	      w->goal.out);
 	if (w->job->engine.host_free)
 		fputs("// The host runs ahead: nothing waits for a launch; all of a rank's "

@@ -81,6 +81,9 @@ double job_waiting_asks(const struct ft_cluster *cluster);
 
 /* ---- sim/messages.c --------------------------------------------------------- */
 
+/* Is it one between stages? */
+bool work_is_message(const struct ft_work *work);
+
 /* Messages of a pipeline wait in queues, and kernels beside them take longer, where the stack has it so. */
 void job_queue_messages(struct job *job);
 

@@ -84,11 +84,11 @@ static int64_t last_of_run(const struct ft_graph *g)
 }
 
 /* What passes take on a class, up to where its pipeline is drained. */
-static void time_passes(const struct job *s, size_t class, struct stage *stage)
+static void time_passes(const struct job *s, size_t class, int64_t last,
+			struct stage *stage)
 {
 	const struct ft_class *c = &s->graph->rank_class[class];
 	struct brings *of = ARENA_ARRAY(s->mem, s->graph->n_segments, struct brings);
-	int64_t last = last_of_run(s->graph);
 
 	for (uint32_t i = 0; i < s->graph->n_segments; i++)
 		of[i] = brings_of(s, class, i);
@@ -106,7 +106,7 @@ static void time_passes(const struct job *s, size_t class, struct stage *stage)
 	}
 }
 
-static void lay(const struct job *s, struct pipeline *p)
+static void lay(const struct job *s, int64_t last, struct pipeline *p)
 {
 	p->n = s->graph->n_classes;
 	p->stage = ARENA_ARRAY(s->mem, p->n, struct stage);
@@ -121,7 +121,7 @@ static void lay(const struct job *s, struct pipeline *p)
 		stage->waited = ARENA_ARRAY(s->mem, 2 * CHANNELS * n + 1, struct span);
 		for (size_t i = 0; i < CHANNELS; i++)
 			stage->arrived[i] = ARENA_ARRAY(s->mem, n + 1, double);
-		time_passes(s, c, stage);
+		time_passes(s, c, last, stage);
 	}
 }
 
@@ -147,15 +147,11 @@ static bool is_too_large(const struct ft_graph *g)
 	double ops = 0;
 
 	for (size_t c = 0; c < g->n_classes; c++)
-		for (size_t i = 0; i < g->rank_class[c].n_calls; i++) {
-			const struct ft_call *call = &g->rank_class[c].call[i];
-
-			ops += (double)g->segment[call->segment].n_ops * call->repeat;
-		}
+		ops += engine_ops_of(g, c);
 	return ops > LIMIT_STEP_OPS;
 }
 
-static bool is_message(const struct ft_work *w)
+bool work_is_message(const struct ft_work *w)
 {
 	return w->kind == FT_COMMUNICATION && w->communication.group == FT_GROUP_PP;
 }
@@ -166,7 +162,7 @@ static double units_of(const struct job *s)
 	const struct ft_gpu *gpu = s->cluster->gpu;
 
 	for (size_t i = 0; i < s->graph->n_works; i++)
-		if (is_message(&s->graph->work[i]))
+		if (work_is_message(&s->graph->work[i]))
 			return s->timing[0][i].held == HELD_BY_DOMAIN ?
 				       gpu->message_units.value :
 				       fmin(gpu->message_units.value,
@@ -198,7 +194,7 @@ static void lengthen(struct job *s, size_t class, double more_s)
 		double alone = (double)t->duration;
 		float part;
 
-		if (!is_message(&s->graph->work[i]) || !t->duration)
+		if (!work_is_message(&s->graph->work[i]) || !t->duration)
 			continue;
 		t->duration += ft_ps_from_s(more_s);
 		part = (float)(alone / (double)t->duration);
@@ -222,17 +218,19 @@ void job_queue_messages(struct job *s)
 {
 	struct pipeline p;
 	double units, more_s;
+	int64_t last;
 
 	if (!in_queues(s) || is_too_large(s->graph))
 		return;
-	lay(s, &p);
+	last = last_of_run(s->graph);
+	lay(s, last, &p);
 	if (!queues_list(&p) || !queues_run(&p))
 		return;
 	units = units_of(s);
 	for (size_t c = p.n; c-- > 0;) {
 		own_timing(s, c);
 		slow(s, c, queues_share_beside(&p.stage[c]), units);
-		time_passes(s, c, &p.stage[c]);
+		time_passes(s, c, last, &p.stage[c]);
 	}
 	if (!queues_run(&p))
 		return;

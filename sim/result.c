@@ -104,10 +104,9 @@ static double roofline_s(const struct ft_gpu *gpu, const struct ft_work *w)
 /* Of all turns of a work, without what messages wait in their queues. */
 static double time_of(const struct job *s, const struct engine_output *out, size_t work)
 {
-	const struct ft_work *w = &s->graph->work[work];
 	double all = ft_s_from_ps(out->work_time[work]);
 
-	if (w->kind != FT_COMMUNICATION || w->communication.group != FT_GROUP_PP)
+	if (!work_is_message(&s->graph->work[work]))
 		return all;
 	return fmax(0, all - (double)out->work_count[work] * s->queued_s);
 }

@@ -54,8 +54,8 @@ static void products_with_a_mask_bring_tokens_into_slots(void **state)
 				  1e-12);
 		}
 		expect(&p, "expert_mask", passes * (again ? 2 : 1),
-		       4 * SEQUENCE * slots, 2);
-		expect(&p, "expert_mask_back", passes, 4 * SEQUENCE * slots, 2);
+		       6 * SEQUENCE * slots, 2);
+		expect(&p, "expert_mask_back", passes, 5 * SEQUENCE * slots, 2);
 		assert_true(sum_of(p.graph, "permute").n == 0);
 		assert_true(sum_of(p.graph, "sort_by_expert").n == 0);
 		drop(&p);

@@ -83,6 +83,8 @@ void expert_biases(struct builder *b, const struct biased *e, bool backward);
  * them where the model's class does so. */
 bool runs_all_experts(const struct builder *b);
 int64_t experts_used(const struct builder *b, const struct ft_layer *l);
+/* Rows of their arrays for each copy that is there. */
+int64_t experts_rows(const struct builder *b);
 void experts_send(struct builder *b, const struct ft_layer *l);
 void experts_run(struct builder *b, const struct ft_layer *l);
 void experts_return(struct builder *b, const struct ft_layer *l);

@@ -38,6 +38,13 @@ int64_t experts_used(const struct builder *b, const struct ft_layer *l)
 	return runs_all_experts(b) ? l->experts : l->experts_per_token;
 }
 
+int64_t experts_rows(const struct builder *b)
+{
+	bool all = b->rules->static_buffers && !(b->plan->capacity_factor > 0);
+
+	return all ? b->plan->ep : 1;
+}
+
 static double uneven(const struct builder *b)
 {
 	if (b->plan->capacity_factor > 0)
@@ -73,8 +80,7 @@ static struct routed routed_of(const struct builder *b, const struct ft_layer *l
 	r.tokens = p->sequence_parallel ? b->tokens / p->tp : b->tokens;
 	r.copies =
 		(int64_t)((double)(r.tokens * experts_used(b, l) * p->etp) * uneven(b));
-	r.rows = r.copies *
-		 (b->rules->static_buffers && !(p->capacity_factor > 0) ? p->ep : 1);
+	r.rows = r.copies * experts_rows(b);
 	r.gathered = p->etp;
 	r.local = l->experts / p->ep;
 	r.width = l->expert_intermediate / p->etp;

@@ -23,11 +23,11 @@ static int64_t slots_of(const struct builder *b, const struct ft_layer *l)
 			 floor(fmax(1, each) * b->plan->capacity_factor));
 }
 
-/* A token's weight or nothing in 16 bit, and whether it is there; or the gradient of the first. */
-static void mask(struct builder *b, const char *name, int64_t tokens, int64_t slots)
+static void mask(struct builder *b, const char *name, double bytes, int64_t tokens,
+		 int64_t slots)
 {
 	put_memory(b, name, "copy",
-		   4 * (double)(b->plan->micro_batch * tokens) * (double)slots, 2);
+		   bytes * (double)(b->plan->micro_batch * tokens) * (double)slots, 2);
 }
 
 bool dispatches_by_mask(const struct builder *b)
@@ -47,9 +47,9 @@ void mask_dispatch(struct builder *b, const struct ft_layer *l, int64_t tokens,
 
 	if (backward) {
 		product(b, "expert_dispatch_back", each, h, slots);
-		mask(b, "expert_mask_back", each, slots);
+		mask(b, "expert_mask_back", 5, each, slots);
 	} else {
-		mask(b, "expert_mask", each, slots);
+		mask(b, "expert_mask", 6, each, slots);
 		product(b, "expert_dispatch", slots, h, each);
 	}
 }

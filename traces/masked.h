@@ -7,7 +7,10 @@
  *	slots = experts floor(ceil(sequence experts_per_token / experts) capacity)
  *	FLOP  = 2 tokens slots h a sequence and product: one to the slots and one back; backward one and two
  *
- * tokens: of the sequence on this rank, under cp and sequence_parallel a part of it. What sums of parts then cost in
+ *	bytes = 6 tokens slots: weights in 16 bit are written, and in 8 whether they are there, which
+ *	        becomes 16 bit for the product; backward 5: that once more, and the weights' gradient is read
+ *
+ * 3 of these bytes are kept for backward. tokens: of the sequence on this rank, under cp and sequence_parallel a part of it. What sums of parts then cost in
  * messages is not counted.
  *
  * Source: AI-Hypercomputer/maxtext, src/MaxText/layers/moe.py, dense_matmul and generate_masks.
@@ -19,7 +22,7 @@
 
 bool dispatches_by_mask(const struct builder *b);
 
-/* Bytes that the mask keeps for backward, a token. */
+/* Bytes of the mask that are kept for backward, a token. */
 double mask_kept(const struct builder *b, const struct ft_layer *l);
 
 /* Of this rank's tokens; h: of what experts read and write. */

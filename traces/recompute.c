@@ -17,8 +17,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "traces/masked.h"
 #include "traces/block.h"
+#include "traces/masked.h"
 #include "traces/stage.h"
 
 enum ft_recompute layer_recompute(const struct builder *b, int64_t layer)

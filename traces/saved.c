@@ -17,11 +17,11 @@
  */
 #include <math.h>
 
-#include "traces/masked.h"
 #include "traces/beside.h"
 #include "traces/block.h"
 #include "traces/casts.h"
 #include "traces/layer_input.h"
+#include "traces/masked.h"
 #include "traces/mixers.h"
 #include "traces/sinks.h"
 
@@ -103,8 +103,7 @@ static double experts_bytes(const struct builder *b, const struct layer_sizes *s
 	set &= ~(unsigned)(FT_MODULE_MLP_UP | FT_MODULE_MLP_DOWN | FT_MODULE_OPS);
 	if (set & FT_MODULE_EXPERTS)
 		return 0; /* from router to shared expert, from the layer's input */
-	if (b->rules->static_buffers && !(capacity > 0))
-		copies *= (double)b->plan->ep;
+	copies *= (double)experts_rows(b);
 	each = width_kept(&routed, l, set);
 	shared = width_kept(b, l, set & ~(unsigned)FT_MODULE_ACTIVATION);
 	if (b->plan->lora.rank) {
