@@ -204,6 +204,16 @@ static void read_biases(struct reader *r, const struct family *family,
 							   1;
 }
 
+/* A probability: masks are drawn or not, whatever it is. */
+static bool drops(struct reader *r, const char *key)
+{
+	double p = read_quantity(r, key, DIM_NONE, 0);
+
+	if (p < 0 || p >= 1)
+		reader_fail(r, key, "%g is not a probability below 1", p);
+	return p > 0;
+}
+
 /* Norms and what stands beside what: falcon's one norm serves attention and MLP, or
  * two do, by its generation. */
 static void read_block(struct reader *r, const struct family *family,
@@ -251,6 +261,8 @@ static void read_block(struct reader *r, const struct family *family,
 	model->joined_rotary = family->joined_rotary;
 	model->score_cap = read_quantity(r, "attn_logit_softcapping", DIM_NONE, 0) > 0;
 	model->logit_cap = read_quantity(r, "final_logit_softcapping", DIM_NONE, 0) > 0;
+	model->dropout = drops(r, "hidden_dropout");
+	model->attention_dropout = drops(r, "attention_dropout");
 	model->causal = read_bool(r, "is_causal", true);
 	model->predicted = read_int(r, "num_nextn_predict_layers", 0, 64, 0);
 }

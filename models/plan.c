@@ -27,14 +27,19 @@ struct draft {
 	struct ft_plan *plan;
 };
 
-static const char *const sharding_names[] = { "ddp",  "zero1", "zero2",
-					      "fsdp", "hsdp",  "zero3" };
+static const char *const sharding_names[] = { "none", "ddp",  "zero1", "zero2",
+					      "fsdp", "hsdp", "zero3" };
 static const char *const recompute_names[] = { "none", "selective", "full" };
 static const char *const start_names[] = { "steady", "together" };
 
 const char *ft_sharding_name(enum ft_sharding sharding)
 {
 	return sharding_names[sharding];
+}
+
+bool ft_plan_divides(const struct ft_plan *p)
+{
+	return p->sharding > FT_DDP;
 }
 
 bool ft_plan_reshards(const struct ft_plan *p)
@@ -86,9 +91,9 @@ static void read_words(struct draft *d)
 						    FT_MXFP4 };
 	struct reader *r = &d->top, *o = &d->overlap;
 	struct ft_plan *plan = d->plan;
-	int sharding = read_choice(r, "sharding", sharding_names, 6, FT_ZERO1);
+	int sharding = read_choice(r, "sharding", sharding_names, 7, FT_ZERO1);
 
-	plan->sharding = sharding == 5 ? FT_FSDP : (enum ft_sharding)sharding;
+	plan->sharding = sharding == 6 ? FT_FSDP : (enum ft_sharding)sharding;
 	schedule_read(r, plan);
 	plan->recompute = (enum ft_recompute)read_choice(
 		r, "recompute", recompute_names, 3, FT_RECOMPUTE_NONE);
@@ -360,10 +365,16 @@ static bool set_shard(struct draft *d)
 	int64_t near = ft_plan_near_shard(plan, d->context->ranks_per_node);
 	int64_t shard = read_int(&d->top, "shard", 1, LIMIT_BATCH, near);
 
-	plan->shard = plan->sharding == FT_DDP ? 1 :
+	plan->shard = !ft_plan_divides(plan) ? 1 :
 		      plan->sharding == FT_ZERO1 || plan->sharding == FT_ZERO2 ?
 						 plan->zero_group :
 						 same;
+	if (plan->sharding == FT_ALONE && same > 1)
+		return reader_fail(&d->top, "sharding",
+				   "none is for one rank alone, and %lld hold the same part of "
+				   "the model (dp x cp): their gradients have to be summed; set "
+				   "ddp, or what divides their state",
+				   (long long)same);
 	if (plan->sharding != FT_HSDP)
 		return true;
 	if (same % shard)

@@ -308,7 +308,7 @@ int64_t ft_plan_expert_shard(const struct ft_plan *p)
 {
 	int64_t copies = p->dp * p->cp / p->shard;
 
-	return p->sharding == FT_DDP ? 1 : p->edp / whole_divisor(p->edp, copies);
+	return !ft_plan_divides(p) ? 1 : p->edp / whole_divisor(p->edp, copies);
 }
 
 int64_t ft_plan_near_shard(const struct ft_plan *p, int64_t ranks_per_node)

@@ -126,6 +126,9 @@ static bool shard_fits(struct ft_plan *p, int64_t ranks_per_node)
 	int64_t same = p->dp * p->cp, given = p->shard;
 
 	switch (p->sharding) {
+	case FT_ALONE:
+		p->shard = 1;
+		return same == 1;
 	case FT_DDP:
 		p->shard = 1;
 		return true;

@@ -179,13 +179,13 @@ static void megatron_split(struct sheet *t)
 static bool megatron_muon(const struct sheet *t)
 {
 	return t->p->optimizer == FT_MUON && t->of != FT_NEMO &&
-	       (t->p->sharding == FT_DDP || t->p->sharding == FT_ZERO1);
+	       t->p->sharding <= FT_ZERO1;
 }
 
 static void megatron_replicas(struct sheet *t)
 {
 	const struct ft_plan *p = t->p;
-	bool gather = p->overlap_gather && p->sharding != FT_DDP;
+	bool gather = p->overlap_gather && ft_plan_divides(p);
 
 	if (p->overlap_dp && megatron_muon(t))
 		emit_unknown(t, "overlap.dp: true");
@@ -215,7 +215,7 @@ static void megatron_sharding(struct sheet *t)
 {
 	const struct ft_plan *p = t->p;
 	int64_t same = p->dp * p->cp;
-	bool zero = p->sharding == FT_ZERO1, fsdp = !zero && p->sharding != FT_DDP;
+	bool zero = p->sharding == FT_ZERO1, fsdp = !zero && ft_plan_divides(p);
 
 	if (zero && !megatron_muon(t))
 		emit(t, "use_distributed_optimizer", "%s", "");
@@ -224,7 +224,7 @@ static void megatron_sharding(struct sheet *t)
 		emit(t, "data_parallel_sharding_strategy", "%s",
 		     p->sharding == FT_ZERO2 ? "optim_grads" : "optim_grads_params");
 	}
-	if (p->sharding != FT_DDP && p->shard < same)
+	if (ft_plan_divides(p) && p->shard < same)
 		emit_int(t, "num_distributed_optimizer_instances", same / p->shard);
 	if (same > 1)
 		megatron_replicas(t);
@@ -307,7 +307,7 @@ static void megatron_narrow_weights(struct sheet *t)
 	if (!t->s->stack->layout.narrow_parameters || p->sharding == FT_FSDP ||
 	    p->sharding == FT_HSDP)
 		return;
-	if (p->sharding == FT_DDP) {
+	if (!ft_plan_divides(p)) {
 		emit_unknown(t,
 			     "weights in 8 bit alone, without a distributed optimizer");
 		return;
@@ -401,7 +401,7 @@ static void megatron_rest(struct sheet *t)
 	if (p->graphs != FT_GRAPHS_NONE)
 		emit_unknown(t, "cuda_graphs: %s", ft_graphs_name(p->graphs));
 	if (megatron_muon(t))
-		emit(t, "optimizer", p->sharding == FT_DDP ? "muon" : "dist_muon");
+		emit(t, "optimizer", !ft_plan_divides(p) ? "muon" : "dist_muon");
 	else if (p->optimizer == FT_MUON)
 		emit_unknown(t, "optimizer: muon");
 	if (!p->master_weights)

@@ -173,6 +173,8 @@ static const struct flag {
 	OFF(fused_loss),
 	OFF(loss_in_operations),
 	OFF(autocast),
+	OFF(autocast_always),
+	OFF(masks_always),
 	OFF(dropout),
 	OFF(ignored_experts),
 	OFF(collectives_in_turn),

@@ -212,7 +212,8 @@ static const struct scenario_key keys[] = {
 	{ "training.parallel.stage_layers", KEY_COLUMN, NULL,
 	  "layers of each chunk, as a list" },
 	{ "training.sharding", BOTH, sharding,
-	  "what replicas divide among themselves: ddp, zero1, zero2, fsdp, hsdp" },
+	  "what replicas divide among themselves: none (one alone), ddp, zero1, zero2, fsdp, "
+	  "hsdp" },
 	{ "training.shard", KEY_COLUMN, shard, "ranks per shard group (hsdp)" },
 	{ "training.schedule", BOTH, schedule, "pipeline schedule" },
 	{ "training.pipeline_flushes", KEY_COLUMN, flushes,

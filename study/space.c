@@ -180,7 +180,7 @@ static bool idle_sharding(const struct space *sp, const struct candidate *c,
 	int64_t same = p->dp * p->cp;
 
 	if (same == 1 && c->at[AXIS_SHARDING])
-		return !(autocast && p->sharding == FT_DDP);
+		return p->sharding != FT_ALONE && !(autocast && p->sharding == FT_DDP);
 	if (same == 1 && c->at[AXIS_OVERLAP_DP])
 		return true;
 	if (c->at[AXIS_ZERO_GROUP] && p->zero_group >= same)

@@ -69,6 +69,8 @@ static void shardings(struct space *sp, bool all)
 	if (all || torch)
 		put(a, FT_HSDP);
 	put(a, FT_DDP);
+	if (all || torch)
+		put(a, FT_ALONE);
 	if (all)
 		put(a, FT_ZERO2);
 }

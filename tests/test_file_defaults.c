@@ -129,6 +129,8 @@ static const struct absent of_stack[] = {
 	STACK("fused_loss", fused_loss, TRUTH, false),
 	STACK("loss_in_operations", loss_in_operations, TRUTH, false),
 	STACK("autocast", autocast, TRUTH, false),
+	STACK("masks_always", masks_always, TRUTH, false),
+	STACK("autocast_always", autocast_always, TRUTH, false),
 	STACK("dropout", dropout, TRUTH, false),
 	STACK("gradient_fusion", gradient_fusion, TRUTH, true),
 	STACK("ignored_experts", ignored_experts, TRUTH, false),

@@ -34,6 +34,8 @@ static const struct {
 	TRUTH(forced_in_turn),
 	TRUTH(fused_softmax),
 	TRUTH(autocast),
+	TRUTH(autocast_always),
+	TRUTH(masks_always),
 	TRUTH(dropout),
 	TRUTH(gradient_fusion),
 	TRUTH(ignored_experts),

@@ -102,6 +102,7 @@ bool stops_inside_mlp(const struct builder *b, const struct layer_sizes *s);
 
 /* context.c: core attention, over the ranks of a context group if there is one */
 void attention_core(struct builder *b, const struct layer_sizes *s, bool backward);
+void put_score_dropout(struct builder *b, const struct layer_sizes *s, bool backward);
 /* What is done to q and k behind their products; and a mask, and the heads that it wants. */
 void attention_inputs(struct builder *b, const struct layer_sizes *s);
 void attention_mask(struct builder *b, const struct layer_sizes *s);

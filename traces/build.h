@@ -131,6 +131,7 @@ bool by_operation(const struct builder *b);
 /* Bytes a number that an RMS norm in single operations keeps more than a kernel, which keeps its
  * input: that in fp32, and what its weights multiply, if they are trained, in 16 bit or fp32. */
 double norm_kept(const struct builder *b);
+bool drops_out(const struct builder *b);
 /* Norms with which nothing else is done, of numbers in all; rows of 0 bytes: several at once. */
 void put_bare_norms(struct builder *b, const char *name, double numbers,
 		    double row_bytes, int norms, bool backward);

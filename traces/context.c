@@ -32,7 +32,8 @@ bool is_masked(const struct builder *b, const struct ft_layer *l)
 	int64_t all = b->plan->sequence;
 
 	return b->rules->masked_attention[0] && !is_unfused(b) && b->plan->cp == 1 &&
-	       ((l->window && l->window <= all) || (l->chunk && l->chunk < all));
+	       (b->rules->masks_always || (l->window && l->window <= all) ||
+		(l->chunk && l->chunk < all));
 }
 
 int64_t window_of(const struct builder *b, const struct ft_layer *l)
@@ -360,6 +361,7 @@ void attention_core(struct builder *b, const struct layer_sizes *s, bool backwar
 	if (backward)
 		put_sinks(b, s, true);
 	fused_attention(b, s, backward ? FT_PASS_BACKWARD : FT_PASS_FORWARD);
+	put_score_dropout(b, s, backward);
 	if (!backward)
 		put_sinks(b, s, false);
 }

@@ -3,6 +3,7 @@
  *
  * A kernel's bytes are its recipe's (traces/recipes.c) times the tokens and features of the rank.
  */
+#include "traces/autocast.h"
 #include "traces/block.h"
 
 double norm_kept(const struct builder *b)
@@ -28,10 +29,12 @@ double norm_kept(const struct builder *b)
  * a mask and three results stay. Counted from Transformers' activations.py and modeling_bloom.py (5.17). Numbers on the GPU spread over
  * all are not vectorized: xIELU's as measurements/traces/h100-transformers-apertus-8b-4L moves them.
  */
-static const struct written {
+struct written {
 	struct coefficients pass[2];
 	double kept;
-} written[] = {
+};
+
+static const struct written written[] = {
 	[FT_WRITTEN_GELU] = { { { 0, 36, 0, 8, 0 }, { 0, 56, 0, 13, 0 } }, 6 },
 	[FT_WRITTEN_BLOOM] = { { { 0, 42, 0, 9, 0 }, { 0, 88, 0, 18, 0 } }, 0 },
 	[FT_WRITTEN_SQUARE] = { { { 0, 8, 0, 2, 0 }, { 0, 20, 0, 4, 0 } }, 0 },
@@ -54,11 +57,21 @@ bool gates_apart(const struct builder *b)
 	return b->model->tanh_gate && b->rules->fusion == FT_FUSION_KERNELS;
 }
 
+/* gelu_new under autocast, which takes x^3 in fp32: x is cast (6), and all that follows is fp32, but for x / 2 (8 + 8 + 10 + 8 + 8 + 8
+ * + 4 + 10), until the second product casts it (6). Kept in its stead: x and tanh in fp32, x / 2 and 1 + tanh. Backward that cast (6), the
+ * product's two gradients, one of them cast (12 + 6 + 10), x / 2 (4), tanh (12), two factors (8 + 8), a cast (6), the power by
+ * three kernels (28) and its cast (6), and two sums (12). */
+static const struct written power_in_fp32 = { { { .f = 76, .launches = 10 },
+						{ .f = 118, .launches = 17 } },
+					      12 };
+
 static const struct written *written_activation(const struct builder *b)
 {
 	bool is = b->model->written_activation != FT_WRITTEN_NOT &&
 		  b->rules->model_classes && by_operation(b);
 
+	if (is && b->model->written_activation == FT_WRITTEN_GELU && under_autocast(b))
+		return &power_in_fp32;
 	return is ? &written[b->model->written_activation] : NULL;
 }
 
@@ -163,14 +176,20 @@ void put_first_norm_back(struct builder *b, const struct layer_sizes *s)
 		put_norm(b, s, "norm_back", c);
 }
 
-/* Forward it is fused with the addition that follows and writes a mask; backward
- * it is a kernel that reads gradient and mask and writes a gradient. */
+bool drops_out(const struct builder *b)
+{
+	return b->rules->dropout || b->model->dropout;
+}
+
+/* Forward it writes a mask, and is fused with the addition that follows or, where operations are kernels of their own, is
+ * one; backward it is a kernel that reads gradient and mask and writes a gradient. */
 void put_dropout(struct builder *b, const struct layer_sizes *s, bool backward)
 {
-	if (b->rules->dropout)
+	bool apart = backward || b->rules->fusion == FT_FUSION_EAGER || by_operation(b);
+
+	if (drops_out(b))
 		put_memory(b, "dropout", backward ? "mul" : "dropout",
-			   (backward ? 5 : 1) * (double)(s->h * s->part),
-			   backward ? 1 : 0);
+			   (apart ? 5 : 1) * (double)(s->h * s->part), apart);
 }
 
 void put_norm_behind(struct builder *b, const struct layer_sizes *s, bool backward)

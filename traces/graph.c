@@ -32,7 +32,7 @@ void builder_init(struct builder *b, const struct ft_model *model,
 	b->rules = &stack->layout;
 	b->format = plan->precision;
 	b->autocast = stack->layout.autocast && plan->master_weights &&
-		      plan->sharding == FT_DDP;
+		      !ft_plan_divides(plan);
 	b->sequences = plan->micro_batch;
 	b->tokens = plan->micro_batch * plan->sequence / plan->cp;
 	b->exchanged = FT_EVENTS;

@@ -4,6 +4,7 @@
  */
 #include <math.h>
 
+#include "traces/autocast.h"
 #include "traces/beside.h"
 #include "traces/block.h"
 #include "traces/casts.h"
@@ -32,6 +33,7 @@ static void forward_end(struct builder *b, const struct layer_sizes *s)
 		experts_return(b, s->l);
 	put_norm_behind(b, s, false);
 	put_dropout(b, s, false);
+	put_autocast(b, s, false);
 	put_element(b, s, "add", "add", r->add);
 	if (s->beside)
 		put_memory(b, "join", "add", 2 * (double)(s->h * s->part), 0);
@@ -249,6 +251,7 @@ static void backward_end(struct builder *b, const struct layer_sizes *s)
 	}
 	attention_back(b, s);
 	bias_gradients(b, s);
+	put_autocast(b, s, true);
 	b->graphed = false;
 }
 

@@ -27,7 +27,7 @@
 bool gradients_come(const struct builder *b)
 {
 	return is_fsdp(b->plan) ||
-	       (b->rules->tensor_parallel == FT_TP_DTENSOR && !b->autocast);
+	       (b->rules->tensor_parallel == FT_TP_DTENSOR && !(b->autocast && b->plan->sharding == FT_DDP));
 }
 
 /* Of a weight: in 16 bit, or copies in the narrow format, alone or beside that. */
@@ -89,7 +89,7 @@ void base_bytes(const struct builder *b, struct held stage, struct held ends,
 	double all = stage.dense + stage.experts, width = gradient_width(b);
 	double shared = held_share(b, stage);
 	double frozen = stage.frozen + stage.frozen_experts;
-	bool divided = p->sharding != FT_DDP;
+	bool divided = ft_plan_divides(p);
 	double moments = held_moments(b, stage, divided);
 
 	memset(bytes, 0, FT_MEMORIES * sizeof(*bytes));

@@ -86,7 +86,7 @@ static int64_t sharers(const struct builder *b, bool routed)
 {
 	const struct ft_plan *p = b->plan;
 
-	return p->sharding == FT_DDP ? 1 : routed ? ft_plan_expert_shard(p) : p->shard;
+	return !ft_plan_divides(p) ? 1 : routed ? ft_plan_expert_shard(p) : p->shard;
 }
 
 static struct matrix sized(const struct builder *b, const struct ft_matrix *of)

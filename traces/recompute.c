@@ -103,7 +103,7 @@ unsigned recomputed_modules(const struct builder *b)
 
 bool output_is_needed(const struct builder *b)
 {
-	return b->model->norms > 2 || b->rules->dropout;
+	return b->model->norms > 2 || drops_out(b);
 }
 
 bool stops_inside_mlp(const struct builder *b, const struct layer_sizes *s)

@@ -17,6 +17,7 @@
  */
 #include <math.h>
 
+#include "traces/autocast.h"
 #include "traces/beside.h"
 #include "traces/block.h"
 #include "traces/casts.h"
@@ -232,7 +233,7 @@ static double other_saved(const struct builder *b, const struct layer_sizes *s,
 double layer_deferred_bytes(const struct builder *b, int64_t layer)
 {
 	struct layer_sizes s = sizes_of(b, layer);
-	double h = b->rules->dropout ? 2 * (double)(s.h * s.part) : 0;
+	double h = drops_out(b) ? 2 * (double)(s.h * s.part) : 0;
 
 	if (b->rules->autograd_split)
 		return layer_saved_bytes(b, layer, FT_RECOMPUTE_NONE);
@@ -240,12 +241,11 @@ double layer_deferred_bytes(const struct builder *b, int64_t layer)
 	       (double)s.tokens * score_bytes(b, &s, 0);
 }
 
-/* Attention's q and output, by the heads' width, of a sum over ranks; fp32 under autocast. A delta
+/* Attention's q and output, by the heads' width, of a sum over ranks, and what autocast keeps more. A delta
  * rule counts the rest as its own. */
 static double heads_kept(const struct builder *b, const struct layer_sizes *s)
 {
-	double h = (double)s->h / (double)b->plan->tp;
-	double more = b->autocast && b->model->activation != FT_SWIGLU ? 6 * h : 0;
+	double more = autocast_kept(b, s);
 
 	if (!s->linear)
 		return 2 * (double)s->q + output_kept(b) * (double)s->out + more;
@@ -319,7 +319,7 @@ double layer_saved_bytes(const struct builder *b, int64_t layer, enum ft_recompu
 	return tokens * (mlp_bytes(b, &s, sliced, set) + whole + rest + kv +
 			 latents_kept(b, &s, set) + other_saved(b, &s, set) +
 			 frozen_inputs(b, &s, set) + score_bytes(b, &s, set) +
-			 (b->rules->dropout ? 2 * h * sliced : 0)) +
+			 (drops_out(b) ? 2 * h * sliced : 0)) +
 	       kept_context_bytes(b, layer) +
 	       (how == FT_RECOMPUTE_NONE ? scan_saved_bytes(b, layer) : 0);
 }

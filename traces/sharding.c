@@ -285,7 +285,7 @@ bool has_two_gradients(const struct builder *b)
 /* Does each rank get whole gradients, also those that another one's update needs? */
 static bool reduces_whole(const struct builder *b)
 {
-	return b->plan->sharding == FT_DDP || has_two_gradients(b) ||
+	return !ft_plan_divides(b->plan) || has_two_gradients(b) ||
 	       (b->plan->sharding == FT_ZERO1 && b->rules->all_reduced_gradients);
 }
 
@@ -300,7 +300,7 @@ bool sums_shards(const struct builder *b)
 bool reduces_at_once(const struct builder *b)
 {
 	return !b->plan->overlap_dp && b->rules->bucket_bytes <= 0 &&
-	       (b->plan->sharding == FT_DDP || b->plan->sharding == FT_ZERO1);
+	       b->plan->sharding <= FT_ZERO1;
 }
 
 /* Where nothing may run beside them, what comes next waits for those that were put. */

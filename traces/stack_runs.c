@@ -56,7 +56,7 @@ static const char *shardings_of(const struct ft_stack *stack, char text[64])
 	size_t n = 0;
 
 	text[0] = '\0';
-	for (int i = FT_DDP; i <= FT_HSDP; i++) {
+	for (int i = FT_ALONE; i <= FT_HSDP; i++) {
 		const char *name = ft_sharding_name((enum ft_sharding)i);
 
 		if (ft_stack_runs(stack, name))

@@ -110,6 +110,8 @@ struct ft_model {
 	int norm_vectors;	 /* parameters of a norm: 0; weight; weight and bias */
 	int activation_numbers;	 /* that a layer's activation learns: 0; xIELU: 2 */
 	bool wide_norms;	 /* whose weights multiply in fp32 */
+	bool dropout;		 /* of what attention and the MLP add to the residual stream */
+	bool attention_dropout;	 /* of attention's probabilities */
 	bool tied;		 /* output head shares the embedding */
 	bool qkv_bias, out_bias; /* of q, k and v; of attention's output */
 	bool mlp_bias;		 /* of an MLP's matrices */
@@ -244,7 +246,9 @@ double ft_model_flop_per_token(const struct ft_model *model, int64_t tp,
 /* Parameters of the products a token uses, the head's included even when tied: N. */
 double ft_model_product_parameters(const struct ft_model *model, int64_t tp);
 
-enum ft_sharding { FT_DDP, FT_ZERO1, FT_ZERO2, FT_FSDP, FT_HSDP };
+/* What the ranks that hold the same part of the model divide among themselves. FT_ALONE: there is one, and no framework's
+ * wrapper around it; FT_DDP: nothing, and their gradients are summed. */
+enum ft_sharding { FT_ALONE, FT_DDP, FT_ZERO1, FT_ZERO2, FT_FSDP, FT_HSDP };
 enum ft_schedule {
 	FT_1F1B,
 	FT_INTERLEAVED,
@@ -420,6 +424,7 @@ int64_t ft_plan_near_shard(const struct ft_plan *plan, int64_t ranks_per_node);
 
 /* Does fsdp free gathered weights behind a forward: as stated; else it does, but in the
  * pipelines of a stack that keeps them there. */
+bool ft_plan_divides(const struct ft_plan *plan); /* zero1 and beyond */
 bool ft_plan_reshards(const struct ft_plan *plan);
 
 /* Where in the model a stage's chunk is, from 0: chunk c of stage s at c pp + s, but where

@@ -125,6 +125,7 @@ struct ft_layout_rules {
 	bool fused_loss;	 /* no fp32 copy of the logits */
 	bool loss_in_operations; /* on fp32, a kernel each, as nanotron has it */
 	bool autocast;		 /* fp32 weights, cast to 16 bit each forward */
+	bool autocast_always;	 /* forward runs under it whatever the weights' format */
 	bool dropout;		 /* masks are drawn and kept */
 	bool gradient_fusion;	 /* wgrad adds into the fp32 gradient itself */
 	bool ignored_experts;	 /* fsdp: experts that no other rank has are not its */
@@ -169,6 +170,7 @@ struct ft_layout_rules {
 	double bucket_copy_bytes;    /* per parameter, into it and out of it */
 	int64_t optimizer_kernels;   /* launches of one update */
 	int64_t metrics;       /* losses that are computed besides, by plain kernels */
+	bool masks_always;     /* masked_attention runs all layers, not windows and chunks alone */
 	bool windows;	       /* fused attention leaves out what no window sees */
 	bool fp8_windows_back; /* its backward in 8 bit, too */
 	bool plain_sinks;      /* attention with sinks is not fused */

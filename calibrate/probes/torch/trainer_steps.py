@@ -1,0 +1,134 @@
+#!/usr/bin/env python3
+"""calibrate/probes/torch/trainer_steps.py - training steps as Hugging Face's Trainer runs them, with adapters as PEFT makes
+them, one JSON line a case.  Optional: needs torch, transformers (peft for adapters) and GPUs; loads no weights.
+
+  torchrun --nproc-per-node N calibrate/probes/torch/trainer_steps.py CASES.json OUT.jsonl
+
+CASES.json is a list of maps: `name`; `model`, keys of a config.json with its model_type; `seq`; `mbs`, sequences a
+micro-batch and rank; and, where they differ from the default, `ga` (1) micro-batches a step; `dtype` ("bfloat16", in which
+most checkpoints come) of the weights; `bf16` (true) autocast; `recompute` (false), Trainer's gradient_checkpointing;
+`compile` (false), its torch_compile; `optimizer` ("adamw_torch_fused"); `clip` (1.0), its max_grad_norm; `looks` (true) at each
+loss for a number that is none (logging_nan_inf_filter); `attention` (the library's choice); `lora`, a map of `rank`, `targets` and
+`wide` (true: adapters in fp32, PEFT's default); `trace` (false).
+
+`step_s` is the mean of steps one behind the other, `peak_bytes` what the allocator held at most. With `trace` and TRACES in
+the environment rank 0 writes TRACES/NAME.rank0.kineto.json.gz of one more step.
+"""
+import gc
+import json
+import os
+import sys
+import tempfile
+import time
+import traceback
+
+import torch
+import transformers
+from torch.profiler import ProfilerActivity, profile
+
+WARM, STEPS = 4, 8
+
+
+class Tokens(torch.utils.data.Dataset):
+    """Random tokens, drawn once."""
+
+    def __init__(self, case, vocabulary):
+        drawn = torch.Generator().manual_seed(1)
+        self.rows = torch.randint(0, vocabulary, (64, case["seq"]), generator=drawn)
+
+    def __len__(self):
+        return 1 << 20
+
+    def __getitem__(self, i):
+        row = self.rows[i % len(self.rows)]
+        return {"input_ids": row, "labels": row}
+
+
+class Clock(transformers.TrainerCallback):
+    """When steps WARM and WARM + STEPS ended; the peak until then; a recording of the step behind them."""
+
+    def __init__(self, trace):
+        self.at, self.peak, self.trace, self.profiler = [], 0, trace, None
+
+    def on_step_end(self, args, state, control, **_):
+        if state.global_step in (WARM, WARM + STEPS):
+            torch.cuda.synchronize()
+            self.at.append(time.perf_counter())
+        if state.global_step == WARM + STEPS:
+            self.peak = torch.cuda.max_memory_allocated()
+            if self.trace:
+                self.profiler = profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA])
+                self.profiler.start()
+        elif self.profiler and state.global_step == WARM + STEPS + 1:
+            torch.cuda.synchronize()
+            self.profiler.stop()
+            if state.is_world_process_zero:
+                self.profiler.export_chrome_trace(self.trace)
+            self.profiler = None
+
+
+def build(case):
+    keys = dict(case["model"])
+    config = transformers.AutoConfig.for_model(keys.pop("model_type"), **keys)
+    config.use_cache = False
+    with torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0"))):
+        model = transformers.AutoModelForCausalLM.from_config(
+            config, dtype=getattr(torch, case.get("dtype", "bfloat16")),
+            **({"attn_implementation": case["attention"]} if "attention" in case else {}))
+    if "lora" in case:
+        import peft
+        if case.get("recompute"):
+            model.enable_input_require_grads()
+        rank = case["lora"]["rank"]
+        model = peft.get_peft_model(
+            model, peft.LoraConfig(r=rank, lora_alpha=2 * rank, target_modules=case["lora"]["targets"], task_type="CAUSAL_LM"),
+            autocast_adapter_dtype=case["lora"].get("wide", True))
+    return model, config
+
+
+def measured(case, folder):
+    torch.manual_seed(1)
+    model, config = build(case)
+    trace = "%s/%s.rank0.kineto.json.gz" % (os.environ["TRACES"], case["name"]) if case.get("trace") and "TRACES" in os.environ else None
+    clock = Clock(trace)
+    args = transformers.TrainingArguments(
+        output_dir=folder, per_device_train_batch_size=case["mbs"], gradient_accumulation_steps=case.get("ga", 1),
+        max_steps=WARM + STEPS + (1 if trace else 0), bf16=case.get("bf16", True),
+        gradient_checkpointing=case.get("recompute", False), gradient_checkpointing_kwargs={"use_reentrant": False},
+        torch_compile=case.get("compile", False), optim=case.get("optimizer", "adamw_torch_fused"),
+        max_grad_norm=case.get("clip", 1.0), logging_nan_inf_filter=case.get("looks", True),
+        save_strategy="no", report_to="none", disable_tqdm=True)
+    torch.cuda.reset_peak_memory_stats()
+    transformers.Trainer(model=model, args=args, train_dataset=Tokens(case, config.vocab_size), callbacks=[clock]).train()
+    return {"parameters": sum(p.numel() for p in model.parameters()),
+            "trained": sum(p.numel() for p in model.parameters() if p.requires_grad),
+            "step_s": (clock.at[1] - clock.at[0]) / STEPS, "peak_bytes": clock.peak,
+            "attention_of": config._attn_implementation, "optimizer_of": str(args.optim)}
+
+
+def main():
+    until = time.time() + float(os.environ.get("BUDGET_S", "500"))
+    for case in json.load(open(sys.argv[1])):
+        if time.time() > until:
+            break
+        begun = time.time()
+        try:
+            with tempfile.TemporaryDirectory() as folder:
+                found = measured(case, folder)
+        except Exception as e:  # told in its row: a model that the library has not, no memory left
+            traceback.print_exc()
+            found = {"error": "%s: %s" % (type(e).__name__, str(e)[:300])}
+        gc.collect()
+        torch.cuda.empty_cache()
+        torch._dynamo.reset()
+        if int(os.environ.get("RANK", "0")) == 0:
+            row = dict(case, **found, gpus=int(os.environ.get("WORLD_SIZE", "1")), gpu=torch.cuda.get_device_name(),
+                       torch=torch.__version__, transformers=transformers.__version__, wall_s=round(time.time() - begun, 1))
+            with open(sys.argv[2], "a") as out:
+                out.write(json.dumps(row) + "\n")
+            print(row["name"], row.get("step_s"), row.get("peak_bytes"), row.get("attention_of"), row["wall_s"],
+                  row.get("error", ""), flush=True)
+
+
+if __name__ == "__main__":
+    main()
