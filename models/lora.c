@@ -6,7 +6,7 @@
 #include "base/arena.h"
 #include "base/reader.h"
 
-/* Names of PEFT and of Megatron; and the words for several. */
+/* Names of the modules in Transformers' classes, which PEFT goes by, and of Megatron; and the words for several. */
 static const struct {
 	const char *name;
 	unsigned targets;
@@ -19,6 +19,21 @@ static const struct {
 	{ "linear_proj", 1u << FT_LORA_OUT },
 	{ "linear_fc1", 1u << FT_LORA_GATE_UP },
 	{ "linear_fc2", 1u << FT_LORA_DOWN },
+	{ "all-linear", 1u << FT_LORA_QKV | 1u << FT_LORA_OUT | 1u << FT_LORA_GATE_UP |
+				1u << FT_LORA_DOWN },
+	{ "query_key_value", 1u << FT_LORA_QKV },
+	{ "qkv_proj", 1u << FT_LORA_QKV },
+	{ "Wqkv", 1u << FT_LORA_QKV },
+	{ "c_attn", 1u << FT_LORA_QKV },
+	{ "dense", 1u << FT_LORA_OUT },
+	{ "out_proj", 1u << FT_LORA_OUT },
+	{ "c_proj", 1u << FT_LORA_OUT | 1u << FT_LORA_DOWN }, /* both are called so */
+	{ "gate_up_proj", 1u << FT_LORA_GATE_UP },
+	{ "dense_h_to_4h", 1u << FT_LORA_GATE_UP },
+	{ "dense_4h_to_h", 1u << FT_LORA_DOWN },
+	{ "c_fc", 1u << FT_LORA_GATE_UP },
+	{ "fc1", 1u << FT_LORA_GATE_UP },
+	{ "fc2", 1u << FT_LORA_DOWN },
 	{ "q_proj", 1u << FT_LORA_Q },
 	{ "k_proj", 1u << FT_LORA_K },
 	{ "v_proj", 1u << FT_LORA_V },
@@ -132,7 +147,8 @@ static bool add_word(struct reader *r, const struct node *word, unsigned *target
 		r, "targets",
 		"%.40s is no target; targets are attention, mlp, all, or a "
 		"list of q_proj, k_proj, v_proj, o_proj, gate_proj, up_proj, "
-		"down_proj, linear_qkv, linear_proj, linear_fc1, linear_fc2",
+		"down_proj, linear_qkv, linear_proj, linear_fc1, linear_fc2, or of "
+		"a Transformers class' own names, such as query_key_value or fc1",
 		*text ? text : "a value of this kind");
 }
 

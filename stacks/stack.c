@@ -175,6 +175,7 @@ static const struct flag {
 	OFF(autocast),
 	OFF(autocast_always),
 	OFF(masks_always),
+	OFF(pads_products),
 	OFF(dropout),
 	OFF(ignored_experts),
 	OFF(collectives_in_turn),

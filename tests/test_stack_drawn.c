@@ -36,6 +36,7 @@ static const struct {
 	TRUTH(autocast),
 	TRUTH(autocast_always),
 	TRUTH(masks_always),
+	TRUTH(pads_products),
 	TRUTH(dropout),
 	TRUTH(gradient_fusion),
 	TRUTH(ignored_experts),

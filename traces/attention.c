@@ -85,7 +85,9 @@ void put_score_dropout(struct builder *b, const struct layer_sizes *s, bool back
 	double seq = (double)b->plan->sequence, window = (double)s->l->window;
 	double keys = b->model->causal ? seq / 2 : seq;
 
-	if (window > 0 && window < keys)
+	if (is_masked(b, s->l))
+		keys = seq;
+	else if (window > 0 && window < keys)
 		keys = window;
 	if (b->model->attention_dropout)
 		put_memory(b, "attention_dropout", "dropout",

@@ -31,28 +31,34 @@ static double further(const struct builder *b, const struct layer_sizes *s)
 {
 	bool gated = b->model->activation == FT_SWIGLU;
 	bool mlp = ft_layer_has_mlp(s->l) && !s->l->experts;
-	double n = s->linear || s->l->kv_lora_rank || joins_qkv(b) ? 0 :
-		   s->l->shares_kv				   ? 0 :
-								     2;
+	bool one = s->linear || s->l->kv_lora_rank || joins_qkv(b) || s->l->shares_kv;
+	bool shared = mlp && s->beside && b->model->norms < 2; /* the MLP's, too */
 
-	return n + (mlp && gated && !joins_gate_up(b) ? 1 : 0);
+	return (one ? 0 : 2) + (shared ? 1 : 0) +
+	       (mlp && gated && !joins_gate_up(b) ? 1 : 0);
+}
+
+/* Numbers of the norms' inputs and of what their weights multiply. */
+static double norms_kept(const struct builder *b, const struct layer_sizes *s)
+{
+	double norms = (double)ft_layer_norms(b->model, s->l);
+	bool in_operations = norms_in_operations(b) && !b->model->wide_norms;
+
+	if (b->model->norm == FT_LAYER_NORM) /* side by side, each has its own copy */
+		return 2 * norms + (s->beside && casts_norms(b) ? 2 : 0);
+	return b->autocast && is_apart(b) && in_operations ? 2 * norms : 0;
 }
 
 double autocast_kept(const struct builder *b, const struct layer_sizes *s)
 {
 	double h = (double)s->h / (double)b->plan->tp, kept = 0;
-	double norms = (double)ft_layer_norms(b->model, s->l);
-	bool layer_norm = b->model->norm == FT_LAYER_NORM;
+	bool gated = b->model->activation == FT_SWIGLU;
 
-	if (b->autocast && b->model->activation != FT_SWIGLU)
-		kept += 6;
-	if (!writes_wide(b))
-		return kept * h;
-	if (casts_norms(b))
-		kept += 2 * norms;
-	else if (!layer_norm && norms_in_operations(b) && !b->model->wide_norms)
-		kept += 2 * norms;
-	return (kept + 2 * further(b, s)) * h;
+	if (b->autocast && !gated)
+		kept += b->model->norm == FT_LAYER_NORM ? 2 : 6;
+	if (b->autocast || casts_norms(b))
+		kept += norms_kept(b, s);
+	return (kept + (writes_wide(b) ? 2 * further(b, s) : 0)) * h;
 }
 
 void put_autocast(struct builder *b, const struct layer_sizes *s, bool backward)

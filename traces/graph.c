@@ -205,6 +205,12 @@ void put_gradient_sum(struct builder *b, double elements)
 	of_weights(b, was);
 }
 
+/* Up to the next edge that tensor cores take at their full rate: what a compiler pads a product to. */
+static int64_t padded(const struct builder *b, int64_t edge)
+{
+	return b->rules->pads_products ? (edge + 7) / 8 * 8 : edge;
+}
+
 void put_product(struct builder *b, const struct ft_work *product)
 {
 	struct ft_work w = *product;
@@ -214,6 +220,9 @@ void put_product(struct builder *b, const struct ft_work *product)
 		return;
 	if (w.gemm.layout == FT_WGRAD && b->plan->lora.rank && !b->adapting)
 		return; /* the weight is frozen */
+	w.gemm.m = padded(b, w.gemm.m);
+	w.gemm.n = padded(b, w.gemm.n);
+	w.gemm.k = padded(b, w.gemm.k);
 	w.gemm.accumulate = w.gemm.layout == FT_WGRAD && b->rules->gradient_fusion &&
 			    b->plan->gradient_dtype == FT_FP32;
 	w.gemm.fast = w.gemm.layout == FT_FORWARD && w.dtype == FT_FP8;

@@ -5,7 +5,8 @@
  *   mixed precision  2 weight + g gradient (/n under zero2) + 12 optimizer (/n under zero1, zero2)
  *   fsdp             4/n weight + 8/n optimizer + 4/n gradient, two units whole; in pipelines
  *                    that keep them 2 weight and g gradient besides, and no 4/n gradient
- *   autocast ddp     4 weight + 2 cached + 4 gradient + 8 optimizer, buckets 4 (8: several micro-batches)
+ *   autocast         4 weight + 4 gradient + 8 optimizer, and 2 from its forward to its backward; under ddp
+ *                    buckets 4 (8: several micro-batches)
  *   all 16 bit       2 + 2 + 4
  *   frozen           its format's width alone (/n under fsdp)
  *   DeepSpeed's BF16_Optimizer: 2 more, a micro-batch's gradients
@@ -91,14 +92,15 @@ void base_bytes(const struct builder *b, struct held stage, struct held ends,
 	double frozen = stage.frozen + stage.frozen_experts;
 	bool divided = ft_plan_divides(p);
 	double moments = held_moments(b, stage, divided);
+	double kept = p->master_weights || wide_adapters(b) ? 4 : 2;
 
 	memset(bytes, 0, FT_MEMORIES * sizeof(*bytes));
 	if (is_fsdp(p)) {
 		bytes[FT_MEMORY_WEIGHTS] =
-			(p->master_weights ? 4 : 2) * shared +
+			kept * shared +
 			stage.frozen / (double)p->shard +
 			stage.frozen_experts / (double)ft_plan_expert_shard(p);
-		bytes[FT_MEMORY_OPTIMIZER] = (p->master_weights ? 4 : 2) * moments;
+		bytes[FT_MEMORY_OPTIMIZER] = kept * moments;
 		if (holds_units(b))
 			bytes[FT_MEMORY_WEIGHTS] += whole_bytes(of_fsdp(b, stage));
 		if (flush_reduces(b) && reduces_last(b)) /* of the runs before */
@@ -112,8 +114,7 @@ void base_bytes(const struct builder *b, struct held stage, struct held ends,
 	if (b->autocast) {
 		bytes[FT_MEMORY_WEIGHTS] = 4 * all + frozen;
 		bytes[FT_MEMORY_OPTIMIZER] = 4 * held_moments(b, stage, false);
-		bytes[FT_MEMORY_OTHER] =
-			2 * all + (p->dp > 1 ? bucket_copies(p) * 4 * all : 0);
+		bytes[FT_MEMORY_OTHER] = p->dp > 1 ? bucket_copies(p) * 4 * all : 0;
 		return;
 	}
 	bytes[FT_MEMORY_GRADIENTS] += stand_in_bytes(b);
@@ -121,9 +122,12 @@ void base_bytes(const struct builder *b, struct held stage, struct held ends,
 	bytes[FT_MEMORY_WEIGHTS] =
 		weight_bytes(b) * (stage.dense - ends.dense) + 2 * ends.dense +
 		(experts_narrow(b) ? weight_bytes(b) : 2) * stage.experts + frozen;
+	if (wide_adapters(b)) /* nothing else is trained */
+		bytes[FT_MEMORY_WEIGHTS] = 4 * all + frozen;
 	bytes[FT_MEMORY_OPTIMIZER] =
-		p->master_weights ? 4 * (divided ? shared : all) + 4 * moments :
-				    2 * moments;
+		kept * moments + (p->master_weights && !wide_adapters(b) ?
+					  4 * (divided ? shared : all) :
+					  0);
 }
 
 static void take(struct builder *b, enum ft_memory category, double net, double peak)
@@ -206,6 +210,16 @@ static double layer_gradient_bytes(const struct builder *b, int64_t layer)
 		    score_gradients(b, &s));
 }
 
+/* Autocast's copies of weights stay for the backward pass, which frees them. */
+static void copies_bytes(struct builder *b, struct held unit, bool backward)
+{
+	double copies = 2 * (unit.dense + unit.experts);
+
+	if (b->autocast && b->part != PART_WEIGHTS)
+		take(b, FT_MEMORY_OTHER, backward ? -copies : copies,
+		     backward ? 0 : copies);
+}
+
 void layer_bytes(struct builder *b, int64_t layer, bool backward)
 {
 	double saved = layer_saved_bytes(b, layer, layer_recompute(b, layer));
@@ -213,6 +227,7 @@ void layer_bytes(struct builder *b, int64_t layer, bool backward)
 	double again = whole - saved;
 	double goes = is_stacked(b) ? 0 : saved; /* with its own backward */
 
+	copies_bytes(b, layer_held(b, layer), backward);
 	if (b->part != PART_WEIGHTS)
 		take(b, FT_MEMORY_ACTIVATIONS, 0,
 		     (backward ? 2 : 1) * gathered_context_bytes(b, layer));
@@ -428,6 +443,7 @@ void head_bytes(struct builder *b, struct held root, bool backward)
 		take(b, FT_MEMORY_OTHER, (b->part == PART_INPUTS ? 2 : -2) * logits, 0);
 	if (b->part == PART_WEIGHTS)
 		return;
+	copies_bytes(b, (struct held){ .dense = head_weights(b) }, backward);
 	take(b, FT_MEMORY_ACTIVATIONS, backward ? -norm : norm, backward ? 0 : norm);
 	if (b->rules->keeps_outputs && b->plan->pp > 1)
 		kept_logits(b, logits, backward);

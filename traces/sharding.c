@@ -82,9 +82,14 @@ struct held of_fsdp(const struct builder *b, struct held unit)
 	return unit;
 }
 
+bool wide_adapters(const struct builder *b)
+{
+	return b->plan->lora.rank && b->plan->lora.fp32;
+}
+
 double gradient_width(const struct builder *b)
 {
-	return ft_dtype_bytes(b->plan->gradient_dtype);
+	return wide_adapters(b) ? 4 : ft_dtype_bytes(b->plan->gradient_dtype);
 }
 
 static struct ft_op *side_copy(struct builder *b, double bytes)
@@ -411,15 +416,15 @@ static double update_bytes(const struct builder *b)
 {
 	if (b->rules->optimizer_bytes > 0)
 		return b->rules->optimizer_bytes;
-	if (!b->plan->master_weights)
+	if (!b->plan->master_weights && !wide_adapters(b))
 		return 14;
-	return is_fsdp(b->plan) || b->autocast ? 28 : 30;
+	return is_fsdp(b->plan) || b->autocast || wide_adapters(b) ? 28 : 30;
 }
 
 /* In bf16 throughout a thread loads half as many bytes at a time. */
 static const char *update_kernel(const struct builder *b)
 {
-	bool narrow = !b->plan->master_weights && !(b->rules->optimizer_bytes > 0);
+	bool narrow = !b->plan->master_weights && !wide_adapters(b) && !(b->rules->optimizer_bytes > 0);
 
 	if (b->rules->compiled_update)
 		return "add";

@@ -170,6 +170,7 @@ struct ft_layout_rules {
 	double bucket_copy_bytes;    /* per parameter, into it and out of it */
 	int64_t optimizer_kernels;   /* launches of one update */
 	int64_t metrics;       /* losses that are computed besides, by plain kernels */
+	bool pads_products;    /* to edges of multiples of 8 */
 	bool masks_always;     /* masked_attention runs all layers, not windows and chunks alone */
 	bool windows;	       /* fused attention leaves out what no window sees */
 	bool fp8_windows_back; /* its backward in 8 bit, too */
