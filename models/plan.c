@@ -367,14 +367,15 @@ static bool set_shard(struct draft *d)
 
 	plan->shard = !ft_plan_divides(plan) ? 1 :
 		      plan->sharding == FT_ZERO1 || plan->sharding == FT_ZERO2 ?
-						 plan->zero_group :
-						 same;
+					       plan->zero_group :
+					       same;
 	if (plan->sharding == FT_ALONE && same > 1)
-		return reader_fail(&d->top, "sharding",
-				   "none is for one rank alone, and %lld hold the same part of "
-				   "the model (dp x cp): their gradients have to be summed; set "
-				   "ddp, or what divides their state",
-				   (long long)same);
+		return reader_fail(
+			&d->top, "sharding",
+			"none is for one rank alone, and %lld hold the same part of "
+			"the model (dp x cp): their gradients have to be summed; set "
+			"ddp, or what divides their state",
+			(long long)same);
 	if (plan->sharding != FT_HSDP)
 		return true;
 	if (same % shard)

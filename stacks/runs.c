@@ -10,7 +10,9 @@
 #include "foretoken/stacks.h"
 
 static const char *const splits[] = { "tp", "pp", "vpp", "cp", "ep", "etp" };
-static const char *const shardings[] = { "none", "ddp", "zero1", "zero2", "fsdp", "hsdp" };
+static const char *const shardings[] = {
+	"none", "ddp", "zero1", "zero2", "fsdp", "hsdp"
+};
 
 enum {
 	SPLITS = sizeof(splits) / sizeof(*splits),

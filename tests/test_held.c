@@ -52,7 +52,7 @@ static void draw_plan(struct ft_plan *p)
 	p->dp = 1 << below(4), p->cp = 1 << below(2), p->ep = 1;
 	p->pp = 1 + below(2), p->tp = 1;
 	p->edp = p->dp * p->cp;
-	p->sharding = (enum ft_sharding)below(5);
+	p->sharding = (enum ft_sharding)(FT_DDP + below(5));
 	p->shard = p->sharding == FT_DDP ? 1 : p->dp * p->cp;
 	if (p->sharding == FT_HSDP && p->shard > 1)
 		p->shard /= 2;

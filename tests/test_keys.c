@@ -17,6 +17,8 @@ static const struct key_exempt exempt[] = {
 	{ "stack", "runs*", "a plan is refused or not: test_usage.sh" },
 	{ "stack", "layout.dual_pipe", "a schedule is refused or not: test_usage.sh" },
 	{ "stack", "layout.cut_blocks", "takes rates.host.piece: test_host_work.c" },
+	{ "stack", "layout.masks_always",
+	  "of layout.masked_attention: test_autocast.c" },
 	{ "stack", "rates.host.piece", "of layout.cut_blocks: test_host_work.c" },
 	{ "stack", "rates.host.inputs", "of layout.asks_inputs: test_transformers.c" },
 	{ "stack", "rates.host.selective_*",

@@ -243,8 +243,8 @@ static void both_checks_of_a_plan_agree(void **state)
 {
 	static const char *const models[] = { "llama3-8b", "gpt3-175b", "deepseek-v2",
 					      "mixtral-8x7b", "qwen3-next-80b-a3b" };
-	static const char *const shardings[] = { "ddp", "zero1", "zero2", "fsdp",
-						 "hsdp" };
+	static const char *const shardings[] = { "none",  "ddp",  "zero1",
+						 "zero2", "fsdp", "hsdp" };
 	static const char *const schedules[] = { "1f1b",  "interleaved",
 						 "gpipe", "zero-bubble",
 						 "zbv",	  "dualpipev" };
@@ -273,7 +273,7 @@ static void both_checks_of_a_plan_agree(void **state)
 					     .sequence = 4096,
 					     .global_batch = 32 * drawn(&seed, 8) };
 			int64_t layers[300], zero, shard, again_layers;
-			int sh = (int)(rnd(&seed) % 5),
+			int sh = (int)(rnd(&seed) % 6),
 			    sc = (int)(rnd(&seed) % FT_SCHEDULES),
 			    re = (int)(rnd(&seed) % 3);
 			char *text;

@@ -61,9 +61,9 @@ bool gates_apart(const struct builder *b)
  * + 4 + 10), until the second product casts it (6). Kept in its stead: x and tanh in fp32, x / 2 and 1 + tanh. Backward that cast (6), the
  * product's two gradients, one of them cast (12 + 6 + 10), x / 2 (4), tanh (12), two factors (8 + 8), a cast (6), the power by
  * three kernels (28) and its cast (6), and two sums (12). */
-static const struct written power_in_fp32 = { { { .f = 76, .launches = 10 },
-						{ .f = 118, .launches = 17 } },
-					      12 };
+static const struct written power_in_fp32 = {
+	{ { .f = 76, .launches = 10 }, { .f = 118, .launches = 17 } }, 12
+};
 
 static const struct written *written_activation(const struct builder *b)
 {

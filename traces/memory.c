@@ -27,8 +27,8 @@
  * before the next step; others have buffers that stay. Autocast's were counted as staying. */
 bool gradients_come(const struct builder *b)
 {
-	return is_fsdp(b->plan) ||
-	       (b->rules->tensor_parallel == FT_TP_DTENSOR && !(b->autocast && b->plan->sharding == FT_DDP));
+	return is_fsdp(b->plan) || (b->rules->tensor_parallel == FT_TP_DTENSOR &&
+				    !(b->autocast && b->plan->sharding == FT_DDP));
 }
 
 /* Of a weight: in 16 bit, or copies in the narrow format, alone or beside that. */
@@ -97,8 +97,7 @@ void base_bytes(const struct builder *b, struct held stage, struct held ends,
 	memset(bytes, 0, FT_MEMORIES * sizeof(*bytes));
 	if (is_fsdp(p)) {
 		bytes[FT_MEMORY_WEIGHTS] =
-			kept * shared +
-			stage.frozen / (double)p->shard +
+			kept * shared + stage.frozen / (double)p->shard +
 			stage.frozen_experts / (double)ft_plan_expert_shard(p);
 		bytes[FT_MEMORY_OPTIMIZER] = kept * moments;
 		if (holds_units(b))

@@ -424,7 +424,8 @@ static double update_bytes(const struct builder *b)
 /* In bf16 throughout a thread loads half as many bytes at a time. */
 static const char *update_kernel(const struct builder *b)
 {
-	bool narrow = !b->plan->master_weights && !wide_adapters(b) && !(b->rules->optimizer_bytes > 0);
+	bool narrow = !b->plan->master_weights && !wide_adapters(b) &&
+		      !(b->rules->optimizer_bytes > 0);
 
 	if (b->rules->compiled_update)
 		return "add";

@@ -18,8 +18,8 @@ bool sums_whole(const struct builder *b);
 bool gathers_ahead(const struct builder *b); /* zero1, under the next forward */
 /* Of a unit, what fsdp gathers and reduces. */
 struct held of_fsdp(const struct builder *b, struct held unit);
-bool wide_adapters(const struct builder *b); /* in fp32, whatever else is */
-double gradient_width(const struct builder *b); /* bytes */
+bool wide_adapters(const struct builder *b);	 /* in fp32, whatever else is */
+double gradient_width(const struct builder *b);	 /* bytes */
 bool has_two_gradients(const struct builder *b); /* in 16 bit, and to be reduced */
 bool has_peers(const struct builder *b,
 	       struct held unit); /* somebody to gather it from */

@@ -104,17 +104,17 @@ struct ft_model {
 	enum ft_plain plain;
 	enum ft_written written_activation;
 	enum ft_written_norm written_norm;
-	bool joined_gate_up;	 /* one product, in the model's class */
-	bool joined_rotary;	 /* what is turned of a head, and the rest of it */
-	int norms;		 /* as wide as hidden_size, of a layer: 1, 2, 4 */
-	int norm_vectors;	 /* parameters of a norm: 0; weight; weight and bias */
-	int activation_numbers;	 /* that a layer's activation learns: 0; xIELU: 2 */
-	bool wide_norms;	 /* whose weights multiply in fp32 */
-	bool dropout;		 /* of what attention and the MLP add to the residual stream */
-	bool attention_dropout;	 /* of attention's probabilities */
-	bool tied;		 /* output head shares the embedding */
-	bool qkv_bias, out_bias; /* of q, k and v; of attention's output */
-	bool mlp_bias;		 /* of an MLP's matrices */
+	bool joined_gate_up;	/* one product, in the model's class */
+	bool joined_rotary;	/* what is turned of a head, and the rest of it */
+	int norms;		/* as wide as hidden_size, of a layer: 1, 2, 4 */
+	int norm_vectors;	/* parameters of a norm: 0; weight; weight and bias */
+	int activation_numbers; /* that a layer's activation learns: 0; xIELU: 2 */
+	bool wide_norms;	/* whose weights multiply in fp32 */
+	bool dropout; /* of what attention and the MLP add to the residual stream */
+	bool attention_dropout;	     /* of attention's probabilities */
+	bool tied;		     /* output head shares the embedding */
+	bool qkv_bias, out_bias;     /* of q, k and v; of attention's output */
+	bool mlp_bias;		     /* of an MLP's matrices */
 	bool router_bias, head_bias; /* of the router, of the output head */
 	bool embedding_norm;	     /* a norm on the embedded tokens */
 	bool parallel;		     /* attention and MLP side by side, added up once */

@@ -125,10 +125,10 @@ struct ft_layout_rules {
 	bool fused_loss;	 /* no fp32 copy of the logits */
 	bool loss_in_operations; /* on fp32, a kernel each, as nanotron has it */
 	bool autocast;		 /* fp32 weights, cast to 16 bit each forward */
-	bool autocast_always;	 /* forward runs under it whatever the weights' format */
-	bool dropout;		 /* masks are drawn and kept */
-	bool gradient_fusion;	 /* wgrad adds into the fp32 gradient itself */
-	bool ignored_experts;	 /* fsdp: experts that no other rank has are not its */
+	bool autocast_always; /* forward runs under it whatever the weights' format */
+	bool dropout;	      /* masks are drawn and kept */
+	bool gradient_fusion; /* wgrad adds into the fp32 gradient itself */
+	bool ignored_experts; /* fsdp: experts that no other rank has are not its */
 	bool unsharded_pipeline; /* fsdp in a pipeline: once in a step, in whole tensors */
 	bool reduces_at_flush; /* each time that a pipeline is drained, not once in a step */
 	bool collectives_in_turn; /* fsdp: gathers and reductions, one at a time */
@@ -169,9 +169,9 @@ struct ft_layout_rules {
 	double bucket_bytes;	     /* of a gradient reduction; 0: Megatron's rule */
 	double bucket_copy_bytes;    /* per parameter, into it and out of it */
 	int64_t optimizer_kernels;   /* launches of one update */
-	int64_t metrics;       /* losses that are computed besides, by plain kernels */
-	bool pads_products;    /* to edges of multiples of 8 */
-	bool masks_always;     /* masked_attention runs all layers, not windows and chunks alone */
+	int64_t metrics;    /* losses that are computed besides, by plain kernels */
+	bool pads_products; /* to edges of multiples of 8 */
+	bool masks_always; /* masked_attention runs all layers, not windows and chunks alone */
 	bool windows;	       /* fused attention leaves out what no window sees */
 	bool fp8_windows_back; /* its backward in 8 bit, too */
 	bool plain_sinks;      /* attention with sinks is not fused */
