@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""calibrate/probes/torch/transformers_runs.py - what transformers_steps.py timed, as a RUNS.csv for
-`foretoken validate`.  Needs neither torch nor a GPU.
+"""calibrate/probes/torch/transformers_runs.py - what transformers_steps.py or trainer_steps.py timed, as a RUNS.csv
+for `foretoken validate`.  Needs neither torch nor a GPU.
 
   python3 calibrate/probes/torch/transformers_runs.py --gpu h100-sxm OUT.jsonl >RUNS.csv
 
 A row a case that ran; its model by the keys of its config.json. Left out, and told on standard
-error: cases that failed, adapters whose products are in fp32 (`wide` without `autocast`), and updates that
+error: cases that failed, adapters whose products are in fp32 (`wide` without `autocast`), and updates of a loop that
 are not fused or clip gradients, which no stack here has.
 """
 import argparse
@@ -13,9 +13,9 @@ import csv
 import json
 import sys
 
-# What a config.json says of training, of rotary embeddings and of GPT-Neo's masks changes no shape.
-NOT_OF_THE_MODEL = {"dropout", "attention_dropout", "hidden_dropout", "embd_pdrop", "attn_pdrop", "resid_pdrop",
-                    "embed_dropout", "resid_dropout", "rotary_dim", "rotary_pct", "partial_rotary_factor", "attention_types"}
+# What a config.json says of embeddings' dropout, of rotary embeddings and of GPT-Neo's masks is not counted.
+NOT_OF_THE_MODEL = {"embd_pdrop", "embed_dropout", "embedding_dropout", "rotary_dim", "rotary_pct", "partial_rotary_factor",
+                    "attention_types", "do_layer_norm_before", "pad_token_id"}
 
 
 def text(value):
@@ -26,7 +26,28 @@ def text(value):
     return "" if value is None else str(value)
 
 
-def run(case, gpu):
+def of_trainer(case):
+    return "optimizer_of" in case
+
+
+def trainer_run(case, gpu):
+    """Of one GPU without a wrapper, of several under DDP."""
+    lora, wide, alone = case.get("lora"), case.get("dtype") == "float32", case["gpus"] == 1
+    stack = "trainer" if case.get("bf16", True) else "eager"
+    row = {"id": case["name"], "cluster.gpu": gpu, "cluster.gpus": case["gpus"],
+           "stack": "transformers-5-%s%s" % (stack, "-compile" if case.get("compile") else ""),
+           "training.sequence_length": case["seq"], "training.micro_batch_size": case["mbs"],
+           "training.global_batch_size": case["mbs"] * case.get("ga", 1) * case["gpus"],
+           "training.precision": "bf16", "training.sharding": "none" if alone else "ddp",
+           "training.recompute": "full" if case.get("recompute") else "none",
+           "training.gradient_dtype": "fp32" if wide else "bf16", "training.master_weights": wide}
+    if lora:
+        row.update({"training.lora.rank": lora["rank"], "training.lora.targets": lora["targets"],
+                    "training.lora.fp32_adapters": lora.get("wide", True)})
+    return row
+
+
+def loop_run(case, gpu):
     lora, ddp = case.get("lora"), case.get("ddp", False)
     flat = case.get("fsdp1", False)
     shard = (case.get("shard", True) or flat) and not ddp
@@ -36,17 +57,22 @@ def run(case, gpu):
                                         "compile" if case.get("compile") else "eager"),
            "training.sequence_length": case["seq"], "training.micro_batch_size": case["mbs"],
            "training.global_batch_size": case["mbs"] * case.get("ga", 1) * case["gpus"],
-           "training.precision": "bf16", "training.sharding": "fsdp" if shard else "ddp",
+           "training.precision": "bf16", "training.sharding": "fsdp" if shard else "ddp" if ddp or case["gpus"] > 1 else "none",
            "training.recompute": "full" if case.get("recompute") else "none",
            "training.gradient_dtype": "bf16" if narrow else "fp32",
            "training.master_weights": shard or ddp,
            "training.reshard_after_forward": case.get("reshard", True)}
     if "sync_each" in case:
         row["training.sync_each_micro_batch"] = case["sync_each"]
-    row.update(("model." + k, v) for k, v in case["model"].items() if k not in NOT_OF_THE_MODEL)
     if lora:
         row.update({"training.lora.rank": lora["rank"], "training.lora.targets": lora["targets"],
                     "training.lora.fp32_adapters": lora.get("wide", False)})
+    return row
+
+
+def run(case, gpu):
+    row = trainer_run(case, gpu) if of_trainer(case) else loop_run(case, gpu)
+    row.update(("model." + k, v) for k, v in case["model"].items() if k not in NOT_OF_THE_MODEL)
     row.update({"measured.step_s": case["step_s"],
                 "measured.memory_bytes_per_gpu.total": case["peak_bytes"],
                 "source": "%s, transformers %s, torch %s" % (case["gpu"], case["transformers"], case["torch"])})
@@ -56,12 +82,14 @@ def run(case, gpu):
 def main():
     a = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     a.add_argument("--gpu", required=True, help="a GPU of `foretoken list gpus`")
-    a.add_argument("file", help="what transformers_steps.py wrote")
+    a.add_argument("file", help="what transformers_steps.py or trainer_steps.py wrote")
     a = a.parse_args()
     rows = []
     for case in map(json.loads, open(a.file)):
         if "step_s" not in case:
             print("%s: left out: %s" % (case["name"], case.get("error")), file=sys.stderr)
+        elif of_trainer(case):
+            rows.append(run(case, a.gpu))
         elif case.get("lora", {}).get("wide") and not case.get("autocast"):
             print("%s: left out: adapters whose products are in fp32" % case["name"], file=sys.stderr)
         elif case.get("optimizer", "fused") != "fused" or case.get("clip"):
