@@ -172,15 +172,23 @@ bool space_plan(const struct space *sp, const struct candidate *c, struct ft_pla
 	return ft_plan_vary(p, sp->scenario->model, &sp->context, stage_layers);
 }
 
+/* One replica has nothing to divide; but PyTorch's wrappers do what they do around one rank, too. */
+static bool one_replica_differs(const struct space *sp, enum ft_sharding sharding)
+{
+	const struct ft_stack *k = sp->scenario->stack;
+
+	return (space_is_torch(k) && sharding == FT_ALONE) ||
+	       (k->layout.autocast && sharding == FT_DDP);
+}
+
 /* What sharding says that is nothing, all axes set. */
 static bool idle_sharding(const struct space *sp, const struct candidate *c,
 			  const struct ft_plan *p)
 {
-	bool autocast = sp->scenario->stack->layout.autocast;
 	int64_t same = p->dp * p->cp;
 
 	if (same == 1 && c->at[AXIS_SHARDING])
-		return p->sharding != FT_ALONE && !(autocast && p->sharding == FT_DDP);
+		return !one_replica_differs(sp, p->sharding);
 	if (same == 1 && c->at[AXIS_OVERLAP_DP])
 		return true;
 	if (c->at[AXIS_ZERO_GROUP] && p->zero_group >= same)

@@ -82,6 +82,7 @@ static inline int64_t space_value(const struct space *space, const struct candid
 /* space_values.c: what the axes are tried with; more of one that is freed; and 1 of a size, or
  * none of the shardings, that the stack's framework does not have. */
 void space_values(struct space *space);
+bool space_is_torch(const struct ft_stack *stack); /* PyTorch's own wrappers */
 void space_on_demand(struct space *space, enum axis axis);
 void space_leave_out(struct space *space, enum axis axis);
 

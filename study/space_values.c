@@ -52,13 +52,18 @@ static void sizes(struct space *sp)
 		put(&sp->axis[AXIS_VPP], i);
 }
 
+bool space_is_torch(const struct ft_stack *stack)
+{
+	return stack->layout.tensor_parallel == FT_TP_DTENSOR ||
+	       stack->layout.fsdp_copy_in_bytes > 0;
+}
+
 /* What the framework of a stack has; where nobody named it, all. */
 static void shardings(struct space *sp, bool all)
 {
 	const struct ft_stack *k = sp->scenario->stack;
 	struct space_axis *a = &sp->axis[AXIS_SHARDING];
-	bool torch = k->layout.tensor_parallel == FT_TP_DTENSOR ||
-		     k->layout.fsdp_copy_in_bytes > 0;
+	bool torch = space_is_torch(k);
 
 	all |= k->unnamed || k->runs.sharding != FT_RUNS_ALL;
 	put(a, sp->scenario->plan->sharding);

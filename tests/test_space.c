@@ -104,15 +104,19 @@ static const struct lack {
 } lacks[] = {
 	{ "llm-foundry-2023",
 	  { AXIS_TP, AXIS_PP, AXIS_CP, AXIS_EP, AXIS_ETP, AXIS_VPP },
-	  { FT_ZERO1 },
+	  { FT_ZERO1, FT_ALONE },
 	  6,
-	  1 },
-	{ "torchtitan-2024", { AXIS_EP, AXIS_ETP }, { FT_ZERO1, FT_ZERO2 }, 2, 2 },
-	{ "nanotron-2025",
-	  { AXIS_VPP, AXIS_ETP },
-	  { FT_ZERO2, FT_FSDP, FT_HSDP },
+	  2 },
+	{ "torchtitan-2024",
+	  { AXIS_EP, AXIS_ETP },
+	  { FT_ZERO1, FT_ZERO2, FT_ALONE },
 	  2,
 	  3 },
+	{ "nanotron-2025",
+	  { AXIS_VPP, AXIS_ETP },
+	  { FT_ZERO2, FT_FSDP, FT_HSDP, FT_ALONE },
+	  2,
+	  4 },
 };
 
 struct plans {
@@ -136,14 +140,18 @@ struct all {
 };
 
 /* What a plan does. Two that do the same have the same words. */
-static const char *words_of(struct arena *mem, const struct ft_plan *p, bool autocast)
+static const char *words_of(struct arena *mem, const struct ft_plan *p,
+			    const struct ft_stack *k)
 {
+	bool torch = k->layout.tensor_parallel == FT_TP_DTENSOR ||
+		     k->layout.fsdp_copy_in_bytes > 0;
 	bool replicas = p->dp * p->cp > 1;
 	bool sharded = p->sharding == FT_FSDP || p->sharding == FT_HSDP;
 	int schedule = p->pp > 1 ? (int)p->schedule : -1;
-	int sharding = replicas				 ? (int)p->sharding :
-		       autocast && p->sharding == FT_DDP ? FT_DDP :
-							   -1;
+	bool differs = p->sharding == FT_ALONE ?
+			       torch :
+			       k->layout.autocast && p->sharding == FT_DDP;
+	int sharding = replicas || differs ? (int)p->sharding : -1;
 
 	return arena_printf(
 		mem,
@@ -217,8 +225,9 @@ static void add_words(struct all *a, const struct ft_scenario *s, bool all_shard
 	if (k->layout.split_backward && k->layout.dual_pipe)
 		add(&a->axis[AXIS_SCHEDULE], FT_DUALPIPEV);
 	all_shardings |= !named || foundry; /* its stack lists zero2, too */
-	for (int i = FT_DDP; i <= FT_HSDP; i++)
-		if (all_shardings || i == FT_DDP || i == (int)s->plan->sharding ||
+	for (int i = FT_ALONE; i <= FT_HSDP; i++)
+		if (all_shardings || i == FT_DDP || (torch && i == FT_ALONE) ||
+		    i == (int)s->plan->sharding ||
 		    (torch ? i == FT_FSDP || i == FT_HSDP : i == FT_ZERO1))
 			add(&a->axis[AXIS_SHARDING], i);
 	for (int i = FT_RECOMPUTE_NONE; i <= FT_RECOMPUTE_FULL; i++)
@@ -363,7 +372,7 @@ static void one_plan(struct all *a)
 	if (p.sharding == FT_HSDP && p.shard == p.dp * p.cp &&
 	    !a->stated[AXIS_SHARDING]) /* is fsdp */
 		return;
-	put(a->to, words_of(&a->to->mem, &p, s->stack->layout.autocast));
+	put(a->to, words_of(&a->to->mem, &p, s->stack));
 }
 
 static void combine(struct all *a, int axis)
@@ -404,7 +413,7 @@ static void candidates(struct plans *to, const struct space *sp, int gather)
 
 		assert_true(space_plan(sp, &sp->candidate[i], &p, layers));
 		assert_int_equal(p.overlap_gather, gather < 0 ? p.overlap_dp : gather);
-		put(to, words_of(&to->mem, &p, sp->scenario->stack->layout.autocast));
+		put(to, words_of(&to->mem, &p, sp->scenario->stack));
 	}
 	qsort(to->of, to->n, sizeof(*to->of), by_words);
 	for (size_t i = 1; i < to->n; i++)

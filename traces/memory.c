@@ -28,7 +28,7 @@
 bool gradients_come(const struct builder *b)
 {
 	return is_fsdp(b->plan) || (b->rules->tensor_parallel == FT_TP_DTENSOR &&
-				    !(b->autocast && b->plan->sharding == FT_DDP));
+				    !(b->autocast && b->plan->sharding != FT_ALONE));
 }
 
 /* Of a weight: in 16 bit, or copies in the narrow format, alone or beside that. */
