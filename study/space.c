@@ -172,13 +172,14 @@ bool space_plan(const struct space *sp, const struct candidate *c, struct ft_pla
 	return ft_plan_vary(p, sp->scenario->model, &sp->context, stage_layers);
 }
 
-/* One replica has nothing to divide; but PyTorch's wrappers do what they do around one rank, too. */
+/* One replica has nothing to divide; but PyTorch's wrappers do what they do around one rank, too. Nobody wants DDP there who
+ * can do without. */
 static bool one_replica_differs(const struct space *sp, enum ft_sharding sharding)
 {
 	const struct ft_stack *k = sp->scenario->stack;
 
 	return (space_is_torch(k) && sharding == FT_ALONE) ||
-	       (k->layout.autocast && sharding == FT_DDP);
+	       (k->layout.autocast && sharding == FT_DDP && !ft_stack_runs(k, "none"));
 }
 
 /* What sharding says that is nothing, all axes set. */

@@ -150,7 +150,8 @@ static const char *words_of(struct arena *mem, const struct ft_plan *p,
 	int schedule = p->pp > 1 ? (int)p->schedule : -1;
 	bool differs = p->sharding == FT_ALONE ?
 			       torch :
-			       k->layout.autocast && p->sharding == FT_DDP;
+			       k->layout.autocast && p->sharding == FT_DDP &&
+				       !ft_stack_runs(k, "none");
 	int sharding = replicas || differs ? (int)p->sharding : -1;
 
 	return arena_printf(
