@@ -217,7 +217,7 @@ static bool answer(const struct ft_scenario *s, const struct ft_sim_job *job,
 	}
 	rates(s, job->graph, o);
 	bottleneck(o);
-	if (s->unpriced || money(s, o, err))
+	if (money(s, o, err))
 		return true;
 	ft_outcome_release(o);
 	return false;

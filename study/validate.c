@@ -254,19 +254,6 @@ bool row_scored(struct tally *t, const struct csv *rows, size_t row, const char 
 		       text_join(t->mem, scored, SCORED));
 }
 
-/* Does the row say nothing but times, rates and memory? Then no price is asked for. */
-static bool is_unpriced(const struct csv *rows, size_t row)
-{
-	for (size_t i = 0; i < rows->n_columns; i++) {
-		const char *key = measured_key(rows->column[i]);
-
-		if (key && csv_text(rows, row, (int)i)[0] && !is_scored(key) &&
-		    !text_begins_with(key, "memory_bytes_per_gpu"))
-			return false;
-	}
-	return true;
-}
-
 bool validate_row(struct tally *t, const struct csv *rows, size_t row,
 		  struct ft_error *err)
 {
@@ -277,10 +264,8 @@ bool validate_row(struct tally *t, const struct csv *rows, size_t row,
 	struct ft_outcome o;
 	bool ok;
 
-	if (s) {
+	if (s)
 		s->group = csv_text(rows, row, csv_column(rows, "group"));
-		s->unpriced = is_unpriced(rows, row);
-	}
 	ok = s && ft_study_simulate(s, NULL, NULL, &o, err);
 	if (ok) {
 		ok = check_measured(t, &(struct measured_row){ rows, row, &o }, err);

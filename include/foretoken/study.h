@@ -62,7 +62,6 @@ struct ft_scenario {
 	enum ft_timeline timeline; /* the form of timelines */
 	int64_t timeline_rank;	   /* whose is written as Kineto records it */
 	bool memory_chart;	   /* its answer has a chart of its memory */
-	bool unpriced;		   /* its answer has no bill and no costs: a book need not know it */
 	bool point;		   /* its answer has no ranges of dollars */
 	size_t searched; /* legal plans it was the best of, or of which none fits; 0: its own */
 	size_t n_assumed;
