@@ -492,6 +492,9 @@ void optimizer_ops(struct builder *b, struct held stage, struct held ends, doubl
 				(experts_narrow(b) ? stage.experts : 0)),
 			   8);
 	mark_optimizer(b, from);
-	if (!gathers_ahead(b) && (how == FT_ZERO1 || how == FT_ZERO2))
+	if (!gathers_ahead(b) && (how == FT_ZERO1 || how == FT_ZERO2)) {
 		return_weights(b, stage);
+		if (b->rules->gathers_twice && b->plan->ep > 1 && stage.experts > 0)
+			return_weights(b, stage); /* two optimizers, each for both */
+	}
 }

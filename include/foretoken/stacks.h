@@ -125,10 +125,10 @@ struct ft_layout_rules {
 	bool fused_loss;	 /* no fp32 copy of the logits */
 	bool loss_in_operations; /* on fp32, a kernel each, as nanotron has it */
 	bool autocast;		 /* fp32 weights, cast to 16 bit each forward */
-	bool autocast_always;	 /* forward runs under it whatever the weights' format */
-	bool dropout;		 /* masks are drawn and kept */
-	bool gradient_fusion;	 /* wgrad adds into the fp32 gradient itself */
-	bool ignored_experts;	 /* fsdp: experts that no other rank has are not its */
+	bool autocast_always; /* forward runs under it whatever the weights' format */
+	bool dropout;	      /* masks are drawn and kept */
+	bool gradient_fusion; /* wgrad adds into the fp32 gradient itself */
+	bool ignored_experts; /* fsdp: experts that no other rank has are not its */
 	bool unsharded_pipeline; /* fsdp in a pipeline: once in a step, in whole tensors */
 	bool reduces_at_flush; /* each time that a pipeline is drained, not once in a step */
 	bool collectives_in_turn; /* fsdp: gathers and reductions, one at a time */
@@ -137,8 +137,9 @@ struct ft_layout_rules {
 	bool all_reduced_gradients; /* zero1: every rank gets all sums, not its part alone */
 	bool broadcast_parts; /* zero1: weights by a broadcast of each rank's, in turn */
 	bool gather_under_forward; /* zero1: weights gathered during forward */
-	bool split_backward;	   /* schedules that cut a backward in two can be run */
-	bool dual_pipe;		   /* and dualpipev */
+	bool gathers_twice; /* or else, with ep, by the dense weights' optimizer and by the experts' */
+	bool split_backward; /* schedules that cut a backward in two can be run */
+	bool dual_pipe;	     /* and dualpipev */
 	bool autograd_split; /* by autograd: for each tensor of weights its output's gradient
 			      * is copied, and the model's first chunk is not cut */
 	bool asks_inputs; /* each forward asks the GPU for a number of its inputs */
@@ -169,8 +170,8 @@ struct ft_layout_rules {
 	double bucket_bytes;	     /* of a gradient reduction; 0: Megatron's rule */
 	double bucket_copy_bytes;    /* per parameter, into it and out of it */
 	int64_t optimizer_kernels;   /* launches of one update */
-	int64_t metrics;       /* losses that are computed besides, by plain kernels */
-	bool masks_always;     /* masked_attention runs all layers, not windows and chunks alone */
+	int64_t metrics; /* losses that are computed besides, by plain kernels */
+	bool masks_always; /* masked_attention runs all layers, not windows and chunks alone */
 	bool windows;	       /* fused attention leaves out what no window sees */
 	bool fp8_windows_back; /* its backward in 8 bit, too */
 	bool plain_sinks;      /* attention with sinks is not fused */
