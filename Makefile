@@ -232,7 +232,8 @@ profiles: build/foretoken
 	sh scripts/fit_measured.sh build/foretoken hw/gpus
 	sh scripts/unseen.sh build/foretoken measurements/kernels
 	python3 scripts/simumax.py >measurements/kernels/simumax-b200.csv
-	python3 scripts/derive_memory.py --same-die --twin hw/gpus/h200.yaml hw/gpus/h100-sxm.yaml hw/gpus/h100-96g-500w.yaml
+	for f in h100-96g-500w gh200; do \
+		python3 scripts/derive_memory.py --same-die --twin hw/gpus/h200.yaml hw/gpus/h100-sxm.yaml hw/gpus/$$f.yaml || exit 1; done
 
 search: $B/tests/test_kernel_held_out
 	CC="$(CC)" CFLAGS="$(filter-out -DFORETOKEN_%,$(ALL_CFLAGS))" LDLIBS="$(LDFLAGS) $(LDLIBS) -lcmocka" python3 scripts/search_kriging.py $B

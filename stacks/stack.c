@@ -184,6 +184,7 @@ static const struct flag {
 	OFF(all_reduced_gradients),
 	OFF(broadcast_parts),
 	OFF(gather_under_forward),
+	OFF(gathers_twice),
 	OFF(asks_inputs),
 	OFF(host_sync),
 	OFF(mixed_norms),

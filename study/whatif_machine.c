@@ -19,6 +19,7 @@ static const struct {
 	{ "GB200", "gb200" },
 	{ "B300", "b300" },
 	{ "B200", "b200" },
+	{ "GH200", "gh200" }, /* ahead of what it contains */
 	{ "H200", "h200" },
 	{ "H800", "h800" },
 	{ "H100 80GB HBM3", "h100-sxm" },
@@ -33,6 +34,7 @@ static const struct {
 	{ "MI350X", "mi350x" },
 	{ "MI325X", "mi325x" },
 	{ "MI300X", "mi300x" },
+	{ "MI250X", "mi250x" },
 	{ "MI250", "mi250" },
 	{ "MI210", "mi210" },
 	{ "MI100", "mi100" },

@@ -142,6 +142,7 @@ static const struct absent of_stack[] = {
 	STACK("all_reduced_gradients", all_reduced_gradients, TRUTH, false),
 	STACK("broadcast_parts", broadcast_parts, TRUTH, false),
 	STACK("gather_under_forward", gather_under_forward, TRUTH, false),
+	STACK("gathers_twice", gathers_twice, TRUTH, false),
 	STACK("split_backward", split_backward, TRUTH, false),
 	STACK("dual_pipe", dual_pipe, TRUTH, false),
 	STACK("autograd_split", autograd_split, TRUTH, false),

@@ -8,9 +8,9 @@
 #include "tests/check.h"
 
 static const char *const names[] = {
-	"mi100",    "mi210",	"mi250",    "mi300x",	     "mi325x", "mi355x",
-	"a100-40g", "a100-80g", "h100-sxm", "h100-96g-500w", "h200",   "b200",
-	"b300",	    "gb200",	"gb300",    "mi350x",
+	"mi100",  "mi210",  "mi250",	"mi250x",   "gh200",	"mi300x",
+	"mi325x", "mi355x", "a100-40g", "a100-80g", "h100-sxm", "h100-96g-500w",
+	"h200",	  "b200",   "b300",	"gb200",    "gb300",	"mi350x",
 };
 
 static struct ft_gpu *load(const char *name)

@@ -423,13 +423,13 @@ static void far_shapes_say_so(void **state)
 static void all_gpus_predict_a_step(void **state)
 {
 	static const char *const names[] = {
-		"mi100",    "mi210",	"mi250",    "mi300x",	     "mi325x", "mi355x",
-		"a100-40g", "a100-80g", "h100-sxm", "h100-96g-500w", "h200",   "b200",
-		"b300",	    "gb200",	"gb300",    "mi350x",
+		"mi100",  "mi210",  "mi250",	"mi250x",   "gh200",	"mi300x",
+		"mi325x", "mi355x", "a100-40g", "a100-80g", "h100-sxm", "h100-96g-500w",
+		"h200",	  "b200",   "b300",	"gb200",    "gb300",	"mi350x",
 	};
 
 	(void)state;
-	for (size_t i = 0; i < 16; i++) {
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
 		struct ft_error err;
 		struct ft_gpu *g = ft_gpu_load(names[i], NULL, &err);
 		double peak, mfu;

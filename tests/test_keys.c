@@ -16,6 +16,8 @@ static const struct key_exempt exempt[] = {
 	  "a map of numbers that the scenario's own test has" },
 	{ "stack", "runs*", "a plan is refused or not: test_usage.sh" },
 	{ "stack", "layout.dual_pipe", "a schedule is refused or not: test_usage.sh" },
+	{ "stack", "layout.gathers_twice",
+	  "experts on several ranks: test_reductions.c" },
 	{ "stack", "layout.cut_blocks", "takes rates.host.piece: test_host_work.c" },
 	{ "stack", "layout.masks_always",
 	  "of layout.masked_attention: test_autocast.c" },

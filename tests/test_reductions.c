@@ -182,6 +182,46 @@ static void parts_of_zero2_are_gathered_ahead(void **state)
 	}
 }
 
+/* Megatron Core: dense weights and experts have an optimizer each, and each gathers both, unless weights are
+ * gathered under the forward pass. Without experts on other ranks there is one optimizer. */
+static void two_optimizers_gather_all_twice(void **state)
+{
+	static const char *const name[] = { "zero_gather", "zero_gather_experts" };
+
+	(void)state;
+	for (int c = 0; c < 16; c++) {
+		bool twice = c & 1, ahead = c & 2, spread = c & 4, mixed = c & 8;
+		char plan[200];
+		struct parts p;
+		int times = ahead ? 0 : twice && spread && mixed ? 2 : 1;
+
+		if (spread && !mixed)
+			continue; /* refused: no experts */
+		snprintf(plan, sizeof(plan),
+			 "{sequence_length: 1024, global_batch_size: 16, "
+			 "parallel: {ep: %d}, overlap: {param_gather: %s}}",
+			 spread ? 4 : 1, ahead ? "true" : "false");
+		build(&p,
+		      mixed ? "{name: mixtral-8x7b, num_hidden_layers: 4}" :
+			      "{name: llama3-8b, num_hidden_layers: 4}",
+		      plan, "megatron-bridge-26.02", 16);
+		p.stack->layout.gathers_twice = false;
+		rebuild(&p);
+		for (int i = 0; i < 2; i++) {
+			double once = sum_in(p.graph, "optimizer", name[i]).bytes;
+
+			p.stack->layout.gathers_twice = twice;
+			rebuild(&p);
+			near_frac(sum_in(p.graph, "optimizer", name[i]).bytes,
+				  times > 1 ? 2 * once : once, 1e-12);
+			assert_true((once > 0) == (times > 0 && (i == 0 || mixed)));
+			p.stack->layout.gathers_twice = false;
+			rebuild(&p);
+		}
+		drop(&p);
+	}
+}
+
 /* nanotron's loss: bytes a logit as a copy moves them, those of a row's number spread over it 1.25 times. */
 static void a_loss_in_operations_moves_each_pass(void **state)
 {
@@ -225,6 +265,7 @@ int main(void)
 		cmocka_unit_test(parts_of_weights_are_sent_in_turn),
 		cmocka_unit_test(buckets_of_a_context_are_copied),
 		cmocka_unit_test(parts_of_zero2_are_gathered_ahead),
+		cmocka_unit_test(two_optimizers_gather_all_twice),
 		cmocka_unit_test(a_loss_in_operations_moves_each_pass),
 	};
 

@@ -47,6 +47,7 @@ static const struct {
 	TRUTH(all_reduced_gradients),
 	TRUTH(broadcast_parts),
 	TRUTH(gather_under_forward),
+	TRUTH(gathers_twice),
 	TRUTH(split_backward),
 	TRUTH(dual_pipe),
 	TRUTH(autograd_split),

@@ -1,19 +1,17 @@
 /*
  * traces/sharding.c - how weights and gradients travel between replicas
  *
- * fsdp: before a unit (a layer; the root: embedding, final norm, head) its shard
- * is cast and copied in, gathered, and copied out; behind its backward the
- * gradients are packed and reduce-scattered. At most one unit is gathered ahead.
+ * fsdp: before a unit (a layer; the root: embedding, final norm, head) its shard is cast and
+ * copied in, gathered, and copied out; behind its backward the gradients are packed and
+ * reduce-scattered. At most one unit is gathered ahead.
  * Where a unit is one flat tensor (FullyShardedDataParallel) its shard is cast by one
  * kernel, nothing is copied out, and behind its backward the gradients are joined, widened
  * to the format of the reduction and divided by the ranks, a kernel each. These kernels are
- * launched on streams of high priority and leave nothing of the GPU to compute while they
- * run, so they are put on its stream. Source: recordings on two H100 (measurements/traces,
- * h100-two-flat).
+ * launched on streams of high priority and leave nothing of the GPU to compute while they run, so
+ * they are put on its stream. Source: recordings on two H100 (measurements/traces, h100-two-flat).
  *
- * ddp, zero1, zero2: gradients of a bucket are reduced behind the layer that
- * completes it, and under zero1 the new weights are gathered after the update or,
- * in buckets, ahead of the next forward.
+ * ddp, zero1, zero2: gradients of a bucket are reduced behind the layer that completes it, and
+ * under zero1 the new weights are gathered after the update or, in buckets, ahead of the next forward.
  *
  * A group of one rank gathers nothing ahead: FSDP2 then casts and copies a unit in front of
  * it on the compute stream, and behind its backward copies the packed gradients where a
@@ -456,14 +454,19 @@ static void broadcast_weights(struct builder *b, struct held stage)
 /* zero1, zero2: each rank's new weights go to all, behind the update. */
 static void return_weights(struct builder *b, struct held stage)
 {
-	if (b->rules->broadcast_parts && b->plan->sharding == FT_ZERO1)
-		broadcast_weights(b, stage);
-	else
-		put_collective(b, "zero_gather", FT_STREAM_GATHER, FT_ALL_GATHER,
-			       FT_GROUP_SHARD, parameter_width(b) * stage.dense);
-	put_collective(b, "zero_gather_experts", FT_STREAM_GATHER, FT_ALL_GATHER,
-		       FT_GROUP_EXPERT_SHARD,
-		       expert_parameter_width(b) * stage.experts);
+	bool twice = b->rules->gathers_twice && b->plan->ep > 1 && stage.experts > 0;
+
+	for (int i = twice ? 2 : 1; i > 0; i--) { /* two optimizers, each for both */
+		if (b->rules->broadcast_parts && b->plan->sharding == FT_ZERO1)
+			broadcast_weights(b, stage);
+		else
+			put_collective(b, "zero_gather", FT_STREAM_GATHER,
+				       FT_ALL_GATHER, FT_GROUP_SHARD,
+				       parameter_width(b) * stage.dense);
+		put_collective(b, "zero_gather_experts", FT_STREAM_GATHER,
+			       FT_ALL_GATHER, FT_GROUP_EXPERT_SHARD,
+			       expert_parameter_width(b) * stage.experts);
+	}
 }
 
 void optimizer_ops(struct builder *b, struct held stage, struct held ends, double tied)
