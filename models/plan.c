@@ -37,17 +37,6 @@ const char *ft_sharding_name(enum ft_sharding sharding)
 	return sharding_names[sharding];
 }
 
-bool ft_plan_divides(const struct ft_plan *p)
-{
-	return p->sharding > FT_DDP;
-}
-
-bool ft_plan_reshards(const struct ft_plan *p)
-{
-	return p->reshard_stated ? p->reshard_after_forward :
-				   !(p->unsharded_pipeline && p->pp > 1);
-}
-
 const char *ft_recompute_name(enum ft_recompute recompute)
 {
 	return recompute_names[recompute];

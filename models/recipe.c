@@ -320,3 +320,14 @@ int64_t ft_plan_near_shard(const struct ft_plan *p, int64_t ranks_per_node)
 			best = i;
 	return best;
 }
+
+bool ft_plan_divides(const struct ft_plan *p)
+{
+	return p->sharding > FT_DDP;
+}
+
+bool ft_plan_reshards(const struct ft_plan *p)
+{
+	return p->reshard_stated ? p->reshard_after_forward :
+				   !(p->unsharded_pipeline && p->pp > 1);
+}

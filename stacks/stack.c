@@ -462,32 +462,6 @@ const struct ft_number *ft_stack_gemm(const struct ft_stack *stack,
 	return &stack->gemm_factor;
 }
 
-const char *ft_stack_unfused(const struct ft_stack *stack, bool sinks, bool plain,
-			     bool capped)
-{
-#define WHOLE_ROWS ", and keeps whole rows of scores"
-	if (!strcmp(stack->layout.attention, "unfused"))
-		return "the stack's attention is unfused" WHOLE_ROWS;
-	if (stack->layout.plain_sinks && sinks)
-		return "the stack does not fuse attention with sinks" WHOLE_ROWS;
-	if (stack->layout.plain_caps && capped)
-		return "the stack does not fuse attention whose scores are capped "
-		       "(attn_logit_softcapping)" WHOLE_ROWS;
-	return stack->layout.model_classes && plain ?
-		       "the model's class has no fused attention" WHOLE_ROWS :
-		       NULL;
-#undef WHOLE_ROWS
-}
-
-const char *ft_stack_no_context(const struct ft_stack *stack, bool sinks, bool plain,
-				bool capped)
-{
-	return stack->layout.sink_attention[0] && sinks ?
-		       "the stack scales attention with sinks behind its kernel "
-		       "(sink_attention)" :
-		       ft_stack_unfused(stack, sinks, plain, capped);
-}
-
 struct ft_ccl *ft_stack_ccl(const struct ft_stack *stack, const char *generation,
 			    struct ft_error *err)
 {

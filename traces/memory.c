@@ -1,132 +1,22 @@
 /*
- * traces/memory.c - bytes a rank holds all step long, and what segments take
+ * traces/memory.c - bytes that segments take; what is held all step long is in base_bytes.c
  *
- * Per parameter of a rank (P dense or expert, n ranks share sharded state):
- *   mixed precision  2 weight + g gradient (/n under zero2) + 12 optimizer (/n under zero1, zero2)
- *   fsdp             4/n weight + 8/n optimizer + 4/n gradient, two units whole; in pipelines
- *                    that keep them 2 weight and g gradient besides, and no 4/n gradient
- *   autocast         4 weight + 4 gradient + 8 optimizer, and 2 from its forward to its backward; under ddp
- *                    buckets 4 (8: several micro-batches)
- *   all 16 bit       2 + 2 + 4
- *   frozen           its format's width alone (/n under fsdp)
- *   DeepSpeed's BF16_Optimizer: 2 more, a micro-batch's gradients
  * While a layer of PyTorch's FSDP runs backward (W its parameters, R the root's, E the head's):
  *   2W + 2W gathered and copied out, 2R + 2E the root's wait, g W what the layer above packed,
  *   and 2 t (h + f) + 2 h f its own gradients, for t tokens
  * Checked against allocator peaks of measured steps by `make validate`.
  */
 #include <math.h>
-#include <string.h>
 
 #include "traces/block.h"
 #include "traces/casts.h"
 #include "traces/memory.h"
 #include "traces/sharding.h"
 
-/* Frameworks that give each gradient its memory when it is computed, and take it back
- * before the next step; others have buffers that stay. Autocast's were counted as staying. */
-bool gradients_come(const struct builder *b)
-{
-	return is_fsdp(b->plan) || (b->rules->tensor_parallel == FT_TP_DTENSOR &&
-				    !(b->autocast && b->plan->sharding != FT_ALONE));
-}
-
-/* Of a weight: in 16 bit, or copies in the narrow format, alone or beside that. */
-static double weight_bytes(const struct builder *b)
-{
-	if (!is_narrow(b))
-		return 2;
-	return narrow_copies(b) * stored_width(b->format) +
-	       (b->rules->narrow_parameters ? 0 : 2);
-}
-
-/* Products that add gradients up themselves still hand autograd a tensor of the weight's shape, in
- * 16 bit; Transformer Engine keeps one of each shape. Source: its get_dummy_wgrad (2.11); peaks of
- * Llama on B200 hold 2.1 bytes for each weight of one layer, and 1.7 for the head's. */
-static bool hands_stand_ins(const struct builder *b)
-{
-	return b->rules->gradient_fusion && b->rules->fusion == FT_FUSION_KERNELS &&
-	       !b->plan->lora.rank && !is_fsdp(b->plan);
-}
-
-/* Of one layer's weights, the largest layer's, and of one expert. They come with the first
- * backward, and so are beside a peak from the second micro-batch on. */
-static double stand_in_bytes(const struct builder *b)
-{
-	const struct ft_model *m = b->model;
-	double most = 0;
-
-	for (int64_t l = 0; l < m->n_layers; l++) {
-		int64_t experts = m->layer[l].experts;
-		double n = b->unit[l].dense;
-
-		if (experts)
-			n += ft_layer_expert_parameters(m, l) /
-			     (double)(experts * b->plan->etp);
-		most = fmax(most, n);
-	}
-	return hands_stand_ins(b) && b->plan->micro_batches > 1 ? 2 * most : 0;
-}
-
 /* The weights of a unit, gathered. */
-static double whole_bytes(struct held unit)
+double whole_bytes(struct held unit)
 {
 	return 2 * (unit.dense + unit.experts) + unit.frozen + unit.frozen_experts;
-}
-
-/* PyTorch's DDP lays its buckets twice in the first steps of a job; and the gradients of micro-batches
- * that are not reduced are tensors of their own. Source: peaks of GPT 1.5B on two H100, 55.6, 62.1 and, with
- * two micro-batches, 68.7 GB, 4 bytes a parameter apart; nine steps of Transformers, whose peaks were taken
- * behind the first steps, have one copy less. */
-static double bucket_copies(const struct ft_plan *p)
-{
-	return p->micro_batches > 1 ? 2 : 1;
-}
-
-void base_bytes(const struct builder *b, struct held stage, struct held ends,
-		double bytes[FT_MEMORIES])
-{
-	const struct ft_plan *p = b->plan;
-	double all = stage.dense + stage.experts, width = gradient_width(b);
-	double shared = held_share(b, stage);
-	double frozen = stage.frozen + stage.frozen_experts;
-	bool divided = ft_plan_divides(p);
-	double moments = held_moments(b, stage, divided);
-	double kept = p->master_weights || wide_adapters(b) ? 4 : 2;
-
-	memset(bytes, 0, FT_MEMORIES * sizeof(*bytes));
-	if (is_fsdp(p)) {
-		bytes[FT_MEMORY_WEIGHTS] =
-			kept * shared + stage.frozen / (double)p->shard +
-			stage.frozen_experts / (double)ft_plan_expert_shard(p);
-		bytes[FT_MEMORY_OPTIMIZER] = kept * moments;
-		if (holds_units(b))
-			bytes[FT_MEMORY_WEIGHTS] += whole_bytes(of_fsdp(b, stage));
-		if (flush_reduces(b) && reduces_last(b)) /* of the runs before */
-			bytes[FT_MEMORY_GRADIENTS] = kept_gradient_width(b) * shared;
-		return; /* others come and go with the units */
-	}
-	if (!gradients_come(b))
-		bytes[FT_MEMORY_GRADIENTS] =
-			width * (p->sharding == FT_ZERO2 ? shared : all) +
-			(has_two_gradients(b) ? 2 * all : 0);
-	if (b->autocast) {
-		bytes[FT_MEMORY_WEIGHTS] = 4 * all + frozen;
-		bytes[FT_MEMORY_OPTIMIZER] = 4 * held_moments(b, stage, false);
-		bytes[FT_MEMORY_OTHER] = p->dp > 1 ? bucket_copies(p) * 4 * all : 0;
-		return;
-	}
-	bytes[FT_MEMORY_GRADIENTS] += stand_in_bytes(b);
-	/* embedding and head have no narrow copies */
-	bytes[FT_MEMORY_WEIGHTS] =
-		weight_bytes(b) * (stage.dense - ends.dense) + 2 * ends.dense +
-		(experts_narrow(b) ? weight_bytes(b) : 2) * stage.experts + frozen;
-	if (wide_adapters(b)) /* nothing else is trained */
-		bytes[FT_MEMORY_WEIGHTS] = 4 * all + frozen;
-	bytes[FT_MEMORY_OPTIMIZER] =
-		kept * moments + (p->master_weights && !wide_adapters(b) ?
-					  4 * (divided ? shared : all) :
-					  0);
 }
 
 static void take(struct builder *b, enum ft_memory category, double net, double peak)

@@ -12,7 +12,9 @@
 /* ends: of it, embedding and head */
 void base_bytes(const struct builder *b, struct held stage, struct held ends,
 		double bytes[FT_MEMORIES]);
-bool gradients_come(const struct builder *b); /* each one when it is computed */
+double whole_bytes(struct held unit);	       /* its weights, gathered */
+bool hands_stand_ins(const struct builder *b); /* tensors in place of gradients */
+bool gradients_come(const struct builder *b);  /* each one when it is computed */
 double kept_gradient_width(const struct builder *b);
 
 void layer_bytes(struct builder *b, int64_t layer, bool backward);
