@@ -354,6 +354,7 @@ static bool set_shard(struct draft *d)
 	int64_t near = ft_plan_near_shard(plan, d->context->ranks_per_node);
 	int64_t shard = read_int(&d->top, "shard", 1, LIMIT_BATCH, near);
 
+	ft_plan_unwrap(plan, d->context);
 	plan->shard = !ft_plan_divides(plan) ? 1 :
 		      plan->sharding == FT_ZERO1 || plan->sharding == FT_ZERO2 ?
 					       plan->zero_group :

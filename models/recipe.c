@@ -321,6 +321,12 @@ int64_t ft_plan_near_shard(const struct ft_plan *p, int64_t ranks_per_node)
 	return best;
 }
 
+void ft_plan_unwrap(struct ft_plan *p, const struct ft_plan_context *context)
+{
+	if (context->unwrapped_alone && p->sharding == FT_DDP && p->dp * p->cp == 1)
+		p->sharding = FT_ALONE;
+}
+
 bool ft_plan_divides(const struct ft_plan *p)
 {
 	return p->sharding > FT_DDP;

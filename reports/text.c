@@ -80,7 +80,9 @@ static void headline(FILE *out, const struct ft_scenario *s)
 		ft_dtype_name(p->precision),
 		p->expert_precision != p->precision ? ", experts bf16" : "",
 		p->sequence, p->global_batch, p->micro_batch, p->tp, p->pp, p->dp,
-		p->cp, p->ep, ft_sharding_name(p->sharding),
+		p->cp, p->ep,
+		p->sharding == FT_ALONE ? "sharding none" :
+					  ft_sharding_name(p->sharding),
 		ft_recompute_name(p->recompute));
 	passed_over(out, s->model);
 	stretched(out, s->model);

@@ -185,6 +185,7 @@ static const struct flag {
 	OFF(broadcast_parts),
 	OFF(gather_under_forward),
 	OFF(gathers_twice),
+	OFF(unwrapped_alone),
 	OFF(asks_inputs),
 	OFF(host_sync),
 	OFF(mixed_norms),

@@ -84,6 +84,7 @@ struct ft_plan_context scenario_plan_context(const struct ft_scenario *s)
 						  s->model->score_cap),
 		.any_layout = s->cluster->gpu->any_layout,
 		.unsharded_pipeline = s->stack->layout.unsharded_pipeline,
+		.unwrapped_alone = s->stack->layout.unwrapped_alone,
 		.gpus = s->cluster->gpus_mark,
 	};
 }

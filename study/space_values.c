@@ -74,7 +74,7 @@ static void shardings(struct space *sp, bool all)
 	if (all || torch)
 		put(a, FT_HSDP);
 	put(a, FT_DDP);
-	if (all || torch)
+	if ((all || torch) && ft_stack_runs(k, "none"))
 		put(a, FT_ALONE);
 	if (all)
 		put(a, FT_ZERO2);

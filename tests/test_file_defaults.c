@@ -130,6 +130,7 @@ static const struct absent of_stack[] = {
 	STACK("loss_in_operations", loss_in_operations, TRUTH, false),
 	STACK("autocast", autocast, TRUTH, false),
 	STACK("pads_products", pads_products, TRUTH, false),
+	STACK("unwrapped_alone", unwrapped_alone, TRUTH, false),
 	STACK("masks_always", masks_always, TRUTH, false),
 	STACK("autocast_always", autocast_always, TRUTH, false),
 	STACK("dropout", dropout, TRUTH, false),

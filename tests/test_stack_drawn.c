@@ -36,6 +36,7 @@ static const struct {
 	TRUTH(autocast),
 	TRUTH(autocast_always),
 	TRUTH(masks_always),
+	TRUTH(unwrapped_alone),
 	TRUTH(pads_products),
 	TRUTH(dropout),
 	TRUTH(gradient_fusion),

@@ -380,6 +380,7 @@ struct ft_plan_context {
 		*no_context; /* why no context group shares attention, so that cp is 1:
 				 * the beginning of a sentence; NULL: one does */
 	bool any_layout, unsharded_pipeline; /* as of the plan */
+	bool unwrapped_alone;		     /* ddp of one replica is none */
 	bool open; /* for a search, which sets sizes later: those here are not meant */
 	struct ft_mark gpus; /* where the cluster's size was written */
 	const int64_t
@@ -425,6 +426,9 @@ int64_t ft_plan_near_shard(const struct ft_plan *plan, int64_t ranks_per_node);
 /* Does fsdp free gathered weights behind a forward: as stated; else it does, but in the
  * pipelines of a stack that keeps them there. */
 bool ft_plan_divides(const struct ft_plan *plan); /* zero1 and beyond */
+void ft_plan_unwrap(struct ft_plan *plan,
+		    const struct ft_plan_context
+			    *context); /* ddp of one replica, where it is none */
 bool ft_plan_reshards(const struct ft_plan *plan);
 
 /* Where in the model a stage's chunk is, from 0: chunk c of stage s at c pp + s, but where
