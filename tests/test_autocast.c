@@ -108,6 +108,32 @@ static void none_is_of_one_rank(void **state)
 	ft_model_free(model);
 }
 
+/* Where a framework wraps nothing that is alone, ddp of one replica is none. */
+static void ddp_of_one_may_be_none(void **state)
+{
+	static const char training[] =
+		"{sequence_length: 1024, global_batch_size: 8, sharding: ddp}";
+	struct ft_model *model = model_from(LLAMA);
+
+	(void)state;
+	for (int i = 0; i < 4; i++) {
+		struct ft_plan_context context = { .ranks = 1 + i % 2,
+						   .ranks_per_node = 8,
+						   .unwrapped_alone = i / 2 };
+		struct ft_error err = { 0 };
+		struct arena mem = { 0 };
+		struct ft_plan *plan = ft_plan_load(
+			node_read_text(&mem, "p", training, strlen(training), &err),
+			model, &context, &err);
+
+		assert_non_null(plan);
+		assert_int_equal(plan->sharding, i == 2 ? FT_ALONE : FT_DDP);
+		ft_plan_free(plan);
+		arena_release(&mem);
+	}
+	ft_model_free(model);
+}
+
 /* Copies of weights in 16 bit come with a layer's forward pass and go with its backward. */
 static void copies_go_with_the_backward_pass(void **state)
 {
@@ -273,6 +299,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(one_rank_has_no_wrapper),
 		cmocka_unit_test(none_is_of_one_rank),
+		cmocka_unit_test(ddp_of_one_may_be_none),
 		cmocka_unit_test(copies_go_with_the_backward_pass),
 		cmocka_unit_test(autocast_keeps_what_it_casts),
 		cmocka_unit_test(autocast_moves_what_it_casts),
