@@ -54,9 +54,12 @@ static void keys_of_maps_inside_are_listed(void **state)
 	assert_string_equal(family_inner_key(mpt, 0, &common), "attn_config.alibi");
 	assert_string_equal(common, "alibi");
 	assert_string_equal(family_inner_key(mpt, 1, &common),
+			    "attn_config.attn_pdrop");
+	assert_string_equal(common, "attention_dropout");
+	assert_string_equal(family_inner_key(mpt, 2, &common),
 			    "attn_config.kv_n_heads");
 	assert_string_equal(common, "num_key_value_heads");
-	for (size_t i = 2; i < 9; i++) {
+	for (size_t i = 3; i < 9; i++) {
 		const char *own = family_inner_key(mpt, i, &common);
 
 		if (!own)

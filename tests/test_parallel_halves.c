@@ -23,8 +23,8 @@ static double kept_by_layers(const char *model)
 	return kept;
 }
 
-/* The sum between the halves is not there; nor is the second norm's output, where one norm
- * serves both. */
+/* The sum between the halves is not there, which the second norm reads in fp32 under autocast: 4; nor is that norm's output, 2,
+ * where one norm serves both. */
 static void parallel_halves_keep_less(void **state)
 {
 	double two =
@@ -34,8 +34,8 @@ static void parallel_halves_keep_less(void **state)
 		     kept_by_layers("falcon-7b");
 
 	(void)state;
-	near_frac(two, 2, 1e-9);
-	near_frac(one, 4, 1e-9);
+	near_frac(two, 4, 1e-9);
+	near_frac(one, 6, 1e-9);
 }
 
 /* Outputs are summed before one reduction forward in place of two. Backward, a norm for each half has its own

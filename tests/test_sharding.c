@@ -203,22 +203,23 @@ static void the_last_reduction_is_held_beside_what_it_reduces(void **state)
 
 /* PyTorch's pipelines keep the logits of each micro-batch, and make one tensor of them in
  * the end; logits are of two bytes, 128 tokens of a micro-batch. Beside their gradient stands that
- * of the head's weights, before it is added to the one of before. */
+ * of the head's weights, before it is added to the one of before. Autocast's copy of these stays from forward to backward. */
 static void a_pipeline_keeps_its_outputs_twice_in_the_end(void **state)
 {
-	const double logits = 128.0 * 128256;
+	const double logits = 128.0 * 128256, copy = 2 * 4096.0 * 128256;
 	struct parts p;
 
 	(void)state;
 	build(&p, MODEL, PLAN("8") "sharding: ddp, parallel: {pp: 2}}",
 	      "torch-2.11-compile", 2);
-	near_frac(most(p.graph, "head.", FT_MEMORY_OTHER, true), 2 * logits, 1e-9);
+	near_frac(most(p.graph, "head.", FT_MEMORY_OTHER, true), copy + 2 * logits,
+		  1e-9);
 	near_frac(most(p.graph, "head_back", FT_MEMORY_OTHER, false),
 		  2 * logits + 2 * 4096.0 * 128256, 1e-9);
 	near_frac(most(p.graph, "flush", FT_MEMORY_OTHER, false), 8 * 2 * logits, 1e-9);
 	drop(&p);
 	build(&p, MODEL, PLAN("8") "sharding: ddp}", "torch-2.11-compile", 1);
-	assert_true(most(p.graph, "head.", FT_MEMORY_OTHER, true) == 0);
+	near_frac(most(p.graph, "head.", FT_MEMORY_OTHER, true), copy, 1e-9);
 	drop(&p);
 }
 

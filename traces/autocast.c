@@ -38,15 +38,18 @@ static double further(const struct builder *b, const struct layer_sizes *s)
 	       (mlp && gated && !joins_gate_up(b) ? 1 : 0);
 }
 
-/* Numbers of the norms' inputs and of what their weights multiply. */
+/* Of the norms' inputs in fp32, beyond the 2 of each that any layer keeps, and of what norms in operations multiply. Side by
+ * side norms read one input, which is counted once: in fp32 they share it, of 16 bit each has its own copy. */
 static double norms_kept(const struct builder *b, const struct layer_sizes *s)
 {
 	double norms = (double)ft_layer_norms(b->model, s->l);
 	bool in_operations = norms_in_operations(b) && !b->model->wide_norms;
 
-	if (b->model->norm == FT_LAYER_NORM) /* side by side, each has its own copy */
-		return 2 * norms + (s->beside && casts_norms(b) ? 2 : 0);
-	return b->autocast && is_apart(b) && in_operations ? 2 * norms : 0;
+	if (b->model->norm != FT_LAYER_NORM)
+		return b->autocast && is_apart(b) && in_operations ? 2 * norms : 0;
+	if (!s->beside)
+		return 2 * norms;
+	return 4 * (b->autocast ? 1 : norms) - 2;
 }
 
 double autocast_kept(const struct builder *b, const struct layer_sizes *s)

@@ -7,7 +7,7 @@
  *
  * Bytes a token and number of hidden_size, h, where operations are kernels of their own; n are the products that read a norm's output:
  *   kept     2 (n - 1) of each norm in fp32: the further copies
- *            LayerNorm: 2 of each, its input in fp32, and 2 more of two side by side on 16-bit weights, which share nothing
+ *            LayerNorm: 2 of each, its input in fp32; side by side norms have one input in fp32, 4, or of 16-bit weights one each
  *            MLPs without a gate, weights in fp32: 2, which allocator peaks of GPT's layers say
  *            RMS norm in operations, weights in fp32: 2, what its weights multiply, unless that was in fp32 before
  *   moved    LayerNorm on 16-bit weights: 4 more by itself, 6 of its input's cast, 6 n of its output's; backward
