@@ -233,7 +233,7 @@ def lists():
     assert plain == json.loads(command("list", "keys", "--json").stdout)
     by = {k["name"]: k for k in keys}
     assert by["training.parallel.tp"]["default"] == "1" and by["cluster.gpu"]["names"] == "gpus"
-    assert by["training.sharding"]["choices"] == ["ddp", "zero1", "zero2", "fsdp", "hsdp"]
+    assert by["training.sharding"]["choices"] == ["none", "ddp", "zero1", "zero2", "fsdp", "hsdp"]
     assert sorted(k["names"] for k in keys if "names" in k) == sorted(names), "a list of names is of one key each"
     for k in keys:  # whose presets it takes: one of them, and no other word
         for word, status in ((names[k["names"]][0]["name"], 0), ("no-such-name", 1)) if "names" in k else ():
