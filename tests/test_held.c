@@ -177,7 +177,8 @@ static void autocast(const struct drawn *d, double want[FT_MEMORIES])
 		want[FT_MEMORY_GRADIENTS] += 2 * all;
 	want[FT_MEMORY_WEIGHTS] = 4 * all + d->stage.frozen + d->stage.frozen_experts;
 	want[FT_MEMORY_OPTIMIZER] = 4 * moments_of(d);
-	want[FT_MEMORY_OTHER] = (p->dp == 1 ? 0 : p->micro_batches == 1 ? 4 : 8) * all;
+	if (p->sharding == FT_DDP && (p->dp > 1 || p->pp == 1))
+		want[FT_MEMORY_OTHER] = (p->micro_batches == 1 ? 4 : 8) * all;
 }
 
 static void sharded(const struct drawn *d, double want[FT_MEMORIES])

@@ -68,10 +68,13 @@ static double stand_in_bytes(const struct builder *b)
 /* PyTorch's DDP lays its buckets twice in the first steps of a job; and the gradients of micro-batches
  * that are not reduced are tensors of their own. Source: peaks of GPT 1.5B on two H100, 55.6, 62.1 and, with
  * two micro-batches, 68.7 GB, 4 bytes a parameter apart; nine steps of Transformers, whose peaks were taken
- * behind the first steps, have one copy less. */
+ * behind the first steps, have one copy less. One rank has them, too (GPT 350M and 1.5B on one H100); a stage of a
+ * pipeline that is alone has no wrapper. */
 static double bucket_copies(const struct ft_plan *p)
 {
-	return p->micro_batches > 1 ? 2 : 1;
+	bool wrapped = p->sharding == FT_DDP && (p->dp > 1 || p->pp == 1);
+
+	return !wrapped ? 0 : p->micro_batches > 1 ? 2 : 1;
 }
 
 /* Under fsdp others come and go with the units. */
@@ -99,7 +102,7 @@ static void under_autocast_bytes(const struct builder *b, struct held stage,
 
 	bytes[FT_MEMORY_WEIGHTS] = 4 * all + stage.frozen + stage.frozen_experts;
 	bytes[FT_MEMORY_OPTIMIZER] = 4 * held_moments(b, stage, false);
-	bytes[FT_MEMORY_OTHER] = p->dp > 1 ? bucket_copies(p) * 4 * all : 0;
+	bytes[FT_MEMORY_OTHER] = bucket_copies(p) * 4 * all;
 }
 
 /* Of what is trained where that is adapters in fp32 alone. */
