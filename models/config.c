@@ -209,7 +209,7 @@ static bool drops(struct reader *r, const char *key)
 {
 	double p = read_quantity(r, key, DIM_NONE, 0);
 
-	if (p < 0 || p >= 1)
+	if (p >= 1)
 		reader_fail(r, key, "%g is not a probability below 1", p);
 	return p > 0;
 }

@@ -5,22 +5,26 @@
 
 #include "base/arena.h"
 #include "base/reader.h"
+#include "base/text.h"
 
 /* Names of the modules in Transformers' classes, which PEFT goes by, and of Megatron; and the words for several. */
+enum {
+	OF_ATTENTION = 1u << FT_LORA_QKV | 1u << FT_LORA_OUT,
+	OF_MLP = 1u << FT_LORA_GATE_UP | 1u << FT_LORA_DOWN
+};
+
 static const struct {
 	const char *name;
 	unsigned targets;
 } words[] = {
-	{ "attention", 1u << FT_LORA_QKV | 1u << FT_LORA_OUT },
-	{ "mlp", 1u << FT_LORA_GATE_UP | 1u << FT_LORA_DOWN },
-	{ "all", 1u << FT_LORA_QKV | 1u << FT_LORA_OUT | 1u << FT_LORA_GATE_UP |
-			 1u << FT_LORA_DOWN },
+	{ "attention", OF_ATTENTION },
+	{ "mlp", OF_MLP },
+	{ "all", OF_ATTENTION | OF_MLP },
+	{ "all-linear", OF_ATTENTION | OF_MLP },
 	{ "linear_qkv", 1u << FT_LORA_QKV },
 	{ "linear_proj", 1u << FT_LORA_OUT },
 	{ "linear_fc1", 1u << FT_LORA_GATE_UP },
 	{ "linear_fc2", 1u << FT_LORA_DOWN },
-	{ "all-linear", 1u << FT_LORA_QKV | 1u << FT_LORA_OUT | 1u << FT_LORA_GATE_UP |
-				1u << FT_LORA_DOWN },
 	{ "query_key_value", 1u << FT_LORA_QKV },
 	{ "qkv_proj", 1u << FT_LORA_QKV },
 	{ "Wqkv", 1u << FT_LORA_QKV },
@@ -133,6 +137,20 @@ double ft_plan_flop_per_token(const struct ft_model *model, const struct ft_plan
 	       6 * ft_model_lora_parameters(model, &plan->lora);
 }
 
+static bool no_target(struct reader *r, const char *text)
+{
+	const char *name[WORDS];
+	struct arena mem = { 0 };
+
+	for (size_t i = 0; i < WORDS; i++)
+		name[i] = words[i].name;
+	reader_fail(r, "targets",
+		    "%.40s is no target; targets are one of, or a list of: %s", text,
+		    text_join(&mem, name, WORDS));
+	arena_release(&mem);
+	return false;
+}
+
 /* One word of `targets`. */
 static bool add_word(struct reader *r, const struct node *word, unsigned *targets)
 {
@@ -143,13 +161,7 @@ static bool add_word(struct reader *r, const struct node *word, unsigned *target
 			*targets |= words[i].targets;
 			return true;
 		}
-	return reader_fail(
-		r, "targets",
-		"%.40s is no target; targets are attention, mlp, all, or a "
-		"list of q_proj, k_proj, v_proj, o_proj, gate_proj, up_proj, "
-		"down_proj, linear_qkv, linear_proj, linear_fc1, linear_fc2, or of "
-		"a Transformers class' own names, such as query_key_value or fc1",
-		*text ? text : "a value of this kind");
+	return no_target(r, *text ? text : "a value of this kind");
 }
 
 static unsigned read_targets(struct reader *r)

@@ -185,6 +185,7 @@ static const struct {
 	{ "persimmon", "qk_layernorm", "qk_norm" },
 	{ "phi", "qk_layernorm", "qk_norm" },
 	{ "phi", "resid_pdrop", "hidden_dropout" },
+	{ "phi3", "resid_pdrop", "hidden_dropout" },
 	{ "qwen", "kv_channels", "head_dim" },
 	{ "qwen", "seq_length", "max_position_embeddings" },
 	{ "qwen2_moe", "num_experts", "num_local_experts" },

@@ -1,4 +1,4 @@
-/* models/recipe.c - how a plan's step is run: graphs, recomputation, experts, scaling */
+/* models/recipe.c - how a plan's step is run: graphs, recomputation, experts, scaling, and what replicas share */
 #include "models/recipe.h"
 
 #include <stdio.h>

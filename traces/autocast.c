@@ -39,20 +39,25 @@ static double further(const struct builder *b, const struct layer_sizes *s)
 }
 
 /* Of the norms' inputs in fp32, beyond the 2 of each that any layer keeps, and of what norms in operations multiply. Side by
- * side norms read one input, which is counted once: in fp32 they share it, of 16 bit each has its own copy. */
-static double norms_kept(const struct builder *b, const struct layer_sizes *s)
+ * side norms read one input, which is counted once: in fp32 they share it, of 16 bit each has its own copy. Norms that run
+ * again keep their input as it comes. */
+static double norms_kept(const struct builder *b, const struct layer_sizes *s,
+			 bool again)
 {
 	double norms = (double)ft_layer_norms(b->model, s->l);
 	bool in_operations = norms_in_operations(b) && !b->model->wide_norms;
+	bool own = casts_norms(b);
 
+	if (own && again)
+		return 0;
 	if (b->model->norm != FT_LAYER_NORM)
 		return b->autocast && is_apart(b) && in_operations ? 2 * norms : 0;
 	if (!s->beside)
 		return 2 * norms;
-	return 4 * (b->autocast ? 1 : norms) - 2;
+	return 4 * (own ? norms : 1) - 2;
 }
 
-double autocast_kept(const struct builder *b, const struct layer_sizes *s)
+double autocast_kept(const struct builder *b, const struct layer_sizes *s, bool again)
 {
 	double h = (double)s->h / (double)b->plan->tp, kept = 0;
 	bool gated = b->model->activation == FT_SWIGLU;
@@ -60,8 +65,10 @@ double autocast_kept(const struct builder *b, const struct layer_sizes *s)
 	if (b->autocast && !gated)
 		kept += b->model->norm == FT_LAYER_NORM ? 2 : 6;
 	if (b->autocast || casts_norms(b))
-		kept += norms_kept(b, s);
-	return (kept + (writes_wide(b) ? 2 * further(b, s) : 0)) * h;
+		kept += norms_kept(b, s, again);
+	if (writes_wide(b) && !again)
+		kept += 2 * further(b, s);
+	return kept * h;
 }
 
 void put_autocast(struct builder *b, const struct layer_sizes *s, bool backward)

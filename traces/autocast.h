@@ -26,10 +26,10 @@ struct layer_sizes;
 
 bool under_autocast(const struct builder *b);
 
-/* bytes a token that a layer keeps more */
-double autocast_kept(const struct builder *b, const struct layer_sizes *s);
+/* bytes a token that a layer keeps more; again: its norms run again before its backward */
+double autocast_kept(const struct builder *b, const struct layer_sizes *s, bool again);
 
-/* its casts and norms in fp32, of one pass of a layer */
+/* its casts and norms in fp32, of one pass of a layer; where norms run again, again */
 void put_autocast(struct builder *b, const struct layer_sizes *s, bool backward);
 
 #endif

@@ -1,4 +1,5 @@
 /* traces/block.c - the two halves of a layer, attention and MLP, as a rank sees them */
+#include "traces/autocast.h"
 #include "traces/block.h"
 #include "traces/casts.h"
 #include "traces/mixers.h"
@@ -185,6 +186,7 @@ void attention_half(struct builder *b, const struct layer_sizes *s)
 	if (s->beside && b->model->norms > 1)
 		put_norm(b, s, "norm", r->norm);
 	put_norm_cast(b, (double)(s->h * s->part));
+	put_autocast(b, s, false);
 	qkv_enter(b, s);
 	qkv_forward(b, s);
 	if (b->plan->overlap_tp)

@@ -33,7 +33,6 @@ static void forward_end(struct builder *b, const struct layer_sizes *s)
 		experts_return(b, s->l);
 	put_norm_behind(b, s, false);
 	put_dropout(b, s, false);
-	put_autocast(b, s, false);
 	put_element(b, s, "add", "add", r->add);
 	if (s->beside)
 		put_memory(b, "join", "add", 2 * (double)(s->h * s->part), 0);
@@ -121,6 +120,7 @@ static void every_op(struct builder *b, const struct layer_sizes *s)
 	const struct recipe *r = recipe_of(b);
 
 	put_norm(b, s, "norm", norm_recipe(b)->norm);
+	put_autocast(b, s, false);
 	qkv_enter(b, s);
 	qkv_forward(b, s);
 	if (!s->linear) {
@@ -192,6 +192,7 @@ static void selective_ops(struct builder *b, const struct layer_sizes *s)
 			put_norm(b, s, "norm", r->norm);
 		if (ft_layer_has_mlp(s->l))
 			put_norm(b, s, "add_norm", r->add_norm);
+		put_autocast(b, s, false);
 	}
 	mlp_again(b, s, set);
 }

@@ -243,9 +243,10 @@ double layer_deferred_bytes(const struct builder *b, int64_t layer)
 
 /* Attention's q and output, by the heads' width, of a sum over ranks, and what autocast keeps more. A delta
  * rule counts the rest as its own. */
-static double heads_kept(const struct builder *b, const struct layer_sizes *s)
+static double heads_kept(const struct builder *b, const struct layer_sizes *s,
+			 unsigned set)
 {
-	double more = autocast_kept(b, s);
+	double more = autocast_kept(b, s, set & FT_MODULE_NORM);
 
 	if (!s->linear)
 		return 2 * (double)s->q + output_kept(b) * (double)s->out + more;
@@ -259,13 +260,14 @@ static double heads_kept(const struct builder *b, const struct layer_sizes *s)
 }
 
 /* A state space beside attention: what its own layer would keep, but for its input and the sum behind it. */
-static double states_kept(const struct builder *b, const struct layer_sizes *s)
+static double states_kept(const struct builder *b, const struct layer_sizes *s,
+			  unsigned set)
 {
 	struct layer_sizes m = state_sizes(b, s);
 
 	if (!s->l->states_beside)
 		return 0;
-	return heads_kept(b, &m) + 2 * (double)(m.q + m.k + m.v + m.gate) +
+	return heads_kept(b, &m, set) + 2 * (double)(m.q + m.k + m.v + m.gate) +
 	       multipliers_kept(b, s);
 }
 
@@ -303,7 +305,7 @@ double layer_saved_bytes(const struct builder *b, int64_t layer, enum ft_recompu
 
 	if (how == FT_RECOMPUTE_FULL)
 		return (b->model->halves ? halves : 1) * 2 * h * (double)s.part;
-	rest = heads_kept(b, &s) + states_kept(b, &s) +
+	rest = heads_kept(b, &s, set) + states_kept(b, &s, set) +
 	       (first_kept(b, mixer_set(&s, set)) + (halves - 1) * first_kept(b, set)) *
 		       first_width(b, &s);
 	whole = halves * 2 * h *

@@ -137,7 +137,7 @@ struct ft_layout_rules {
 	bool all_reduced_gradients; /* zero1: every rank gets all sums, not its part alone */
 	bool broadcast_parts; /* zero1: weights by a broadcast of each rank's, in turn */
 	bool gather_under_forward; /* zero1: weights gathered during forward */
-	bool gathers_twice; /* or else, with ep, by the dense weights' optimizer and by the experts' */
+	bool gathers_twice; /* or else, with ep, all of them by each of two optimizers */
 	bool split_backward; /* schedules that cut a backward in two can be run */
 	bool dual_pipe;	     /* and dualpipev */
 	bool autograd_split; /* by autograd: for each tensor of weights its output's gradient

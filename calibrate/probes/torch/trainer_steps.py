@@ -130,5 +130,4 @@ def main():
                   row.get("error", ""), flush=True)
 
 
-if __name__ == "__main__":
-    main()
+main()

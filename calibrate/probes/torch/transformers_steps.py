@@ -207,5 +207,4 @@ def main():
     dist.destroy_process_group()
 
 
-if __name__ == "__main__":
-    main()
+main()
