@@ -166,6 +166,7 @@ static const struct flag {
 	ON(gradient_fusion),
 	ON(scaled_gradients),
 	ON(windows),
+	OFF(narrow_softmax),
 	OFF(model_classes),
 	OFF(masked_dispatch),
 	OFF(static_buffers),

@@ -123,6 +123,7 @@ struct ft_layout_rules {
 	bool forced_in_turn; /* forced balance numbers experts on; else they are drawn */
 	bool weighted_activation; /* of experts, by the router; else their outputs are */
 	bool fused_softmax;	 /* of unfused attention: scale, mask, softmax in one */
+	bool narrow_softmax;	 /* else they are kernels in 16 bit, not in fp32 */
 	bool fused_loss;	 /* no fp32 copy of the logits */
 	bool loss_in_operations; /* on fp32, a kernel each, as nanotron has it */
 	bool autocast;		 /* fp32 weights, cast to 16 bit each forward */
