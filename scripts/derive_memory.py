@@ -6,7 +6,8 @@ sheets.
 TWIN was measured too and has FROM's die with another memory, so that the two tell which kernels
 memory holds back and which the die: where memory of b times the bandwidth makes a kernel b^a times
 as fast, it is taken to go with bandwidth^a x (compute units x clock)^(1 - a), 0 <= a <= 1. With
---same-die TO has that die, too: the rest is as it is, and so are rates out of the cache.
+--same-die TO has that die, too: the rest is as it is, and so are rates out of the cache, and norms of rows of
+less than 3,200 bytes, which blocks bind rather than the memory. No other GPU gets these.
 
 ROWS are what others published (measurements/published/memory.csv.gz), taken of the GPUs named,
 whose profiles lie beside FROM:
@@ -28,6 +29,19 @@ import sys
 TRAFFIC = {"copy": 2, "add": 3, "layernorm": 2, "rmsnorm": 2, "rope": 2,
            "permute": 2, "cross_entropy": 3, "strided": 2}
 OWN_ROWS = 8
+
+
+SHORT = re.compile(r", (\d{1,3}|[12]\d{3}|3[01]\d{2}): \{start: [\d.]+ us, bandwidth: [\d.]+ GB/s\}")
+
+
+def without_short(curve):
+    return {k: SHORT.sub("", v) if "norm" in k else v for k, v in curve.items()}
+
+
+def with_short(line, there):
+    """The short rows of another line, behind this one's last row."""
+    found = "".join(m[0] for m in SHORT.finditer(there))
+    return line.replace("}}", "}" + found + "}", 1) if found else line
 
 
 def block(text):
@@ -195,7 +209,8 @@ def main():
     if not (twin if same_die else twin or published):
         sys.exit("derive_memory.py: --same-die wants --twin; else --twin or ROWS.csv.gz and GPUs")
     source, target = open(path).read(), open(target_path).read()
-    folder, curve = os.path.dirname(path) or ".", curves(source)
+    folder, whole = os.path.dirname(path) or ".", curves(source)
+    curve = without_short(whole)
     ratio = terabytes(target) / terabytes(source)
     of = f"{terabytes(target):g} of {terabytes(source):g} TB/s"
     begin, end = block(source)
@@ -203,7 +218,7 @@ def main():
     date = re.search(r'date: "([^"]*)"', source[begin:end])[1]
     if twin:
         other = open(twin).read()
-        a = exponents(curve, curves(other), terabytes(source) / terabytes(other))
+        a = exponents(curve, without_short(curves(other)), terabytes(source) / terabytes(other))
     if same_die:
         note = (f"the same die: starts and warm rates as there, cold rates by memory bandwidth, {of}, to the "
                 f"power that this and {os.path.basename(twin)[:-5]} say")
@@ -228,6 +243,8 @@ def main():
     if twin:
         most = max(number(curve[k], "bandwidth") for k in ("copy", "add"))
         curve = {k: v if k.endswith(".warm") else capped(v, most) for k, v in curve.items()}
+    if same_die:
+        curve = {k: with_short(v, whole[k]) if "norm" in k else v for k, v in curve.items()}
     begin, end = block(target)
     spread = re.search(r"^  spread: .*$", target[begin:end], re.M)[0]
     head = ("memory_bound:\n"

@@ -2,7 +2,7 @@
 #
 # Imports the probes of measurements/probes/ but those named `unseen`, of H100 without the shapes
 # that scripts/hold_out.py keeps back, of H200 with H100's small collectives among more than four
-# (scripts/lend_collectives.py), and what others published of the same GPU; fits each GPU over its profile in the tree. DIR hw/gpus writes the tree's own.
+# (scripts/lend_collectives.py) and H100 with H200's norms of short rows, and what others published of the same GPU; fits each GPU over its profile in the tree. DIR hw/gpus writes the tree's own.
 # What is sustained, the launch block and interference stay: docs/findings.md says why.
 set -eu
 f=$1 out=$2
@@ -25,6 +25,11 @@ lent() { # DEVICE: small collectives of eight H100, as of this device
 	gunzip -c "$root/measurements/probes/h100-2026-11-22-eight-torch-collectives.jsonl.gz" |
 		python3 "$root/scripts/lend_collectives.py" "$1" probe-h100-2026-11-22 >"$tmp/lent.jsonl"
 	"$f" calibrate import --store "$tmp/h200.db" "$tmp/lent.jsonl" >/dev/null
+}
+lent_rows() { # DEVICE: norms of H200 whose rows are so short that blocks take their time, not the memory, as of this device: the same die
+	gunzip -c "$root/measurements/probes/h200-2026-11-29-short-rows.jsonl.gz" |
+		sed "s/NVIDIA H200/$1/; s/2026-11-29/2026-11-23/" | grep -E '"record": "run"|"n": (64|128|256),' >"$tmp/lent-rows.jsonl"
+	"$f" calibrate import --store "$tmp/h100-sxm.db" "$tmp/lent-rows.jsonl" >/dev/null
 }
 alone() { # KIND: products without the quantization that was timed with them
 	case $1 in
@@ -53,7 +58,10 @@ for gpu; do
 		gunzip -c "$probe" | seen "$gpu" | widened >"$tmp/$name"
 		"$f" calibrate import --store "$tmp/$gpu.db" "$tmp/$name" >/dev/null
 	done
-	[ "$gpu" != h200 ] || lent "$device"
+	case $gpu in
+	h200) lent "$device" ;;
+	h100-sxm) lent_rows "$device" ;;
+	esac
 	published "$gpu" "$device"
 	"$f" calibrate fit --store "$tmp/$gpu.db" --name "$gpu" --out "$out" \
 		--only gemm,attention,memory,collectives,accumulate |

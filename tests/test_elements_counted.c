@@ -53,6 +53,34 @@ static void norms_of_heads_are_of_queries_and_keys(void **state)
 	}
 }
 
+/* PyTorch's kernel takes a head's row at a time; where all heads have one norm, theirs. */
+static void eager_norms_of_heads_take_short_rows(void **state)
+{
+	static const struct {
+		const char *model;
+		double row, back; /* numbers; bytes of each */
+	} cases[] = { { "qwen3-30b-a3b", 128, 1.43 * 4 }, { "olmo2-7b", 4096, 8 } };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		struct parts p;
+		double features;
+
+		step(&p, cases[i].model, "torch-2.11-eager", 1, 1, "");
+		features = (double)((p.model->layer[0].heads +
+				     p.model->layer[0].kv_heads) *
+				    p.model->layer[0].qk_head_dim);
+		expect(&p, "qk_norm", LAYERS, 4 * tokens_of(&p) * features, 2);
+		expect(&p, "qk_norm_back", LAYERS,
+		       cases[i].back * tokens_of(&p) * features, 4);
+		for (size_t w = 0; w < p.graph->n_works; w++)
+			if (!strncmp(p.graph->work[w].name, "qk_norm", 7))
+				assert_true(p.graph->work[w].memory.row_bytes ==
+					    2 * cases[i].row);
+		drop(&p);
+	}
+}
+
 /* Megatron's ranks have a slice of the latents each, DTensor's all of them. */
 static void norms_of_latents_are_of_both(void **state)
 {
@@ -377,6 +405,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(norms_of_heads_are_of_queries_and_keys),
+		cmocka_unit_test(eager_norms_of_heads_take_short_rows),
 		cmocka_unit_test(norms_of_latents_are_of_both),
 		cmocka_unit_test(latents_are_kept_twice),
 		cmocka_unit_test(biases_read_each_gradient_once),

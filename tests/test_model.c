@@ -85,6 +85,17 @@ static void presets_have_the_published_parameters(void **state)
 		{ "qwen3-next-80b-a3b", 79674391296., 0 },
 		{ "granite3-8b", 8170848256., 0 },
 		{ "starcoder2-15b", 15957889024., 0 },
+		{ "llama3.2-1b", 1235814400., 0 },
+		{ "llama3.2-3b", 3212749824., 0 },
+		{ "qwen3-8b", 8190735360., 0 },
+		{ "qwen3-14b", 14768307200., 0 },
+		{ "qwen3-32b", 32762123264., 0 },
+		{ "qwen2.5-14b", 14770033664., 0 },
+		{ "qwen2.5-32b", 32763876352., 0 },
+		{ "mistral-nemo-12b", 12247782400., 0 },
+		{ "mistral-small-24b", 23572403200., 0 },
+		{ "phi4-14b", 14659507200., 0 },
+		{ "deepseek-v2-lite", 15706484224., 0 },
 	};
 
 	(void)state;

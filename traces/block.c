@@ -125,6 +125,17 @@ static void row_back(struct builder *b, const struct layer_sizes *s, const char 
 
 /* ---- forward -------------------------------------------------------------- */
 
+/* Bytes of a row: a head's, where PyTorch's own kernel takes one at a time; other libraries' take several, for
+ * which no rows were measured. */
+static double head_row(const struct builder *b, const struct layer_sizes *s)
+{
+	bool whole = b->model->qk_norm == FT_QK_WHOLE;
+
+	if (b->rules->fusion != FT_FUSION_EAGER)
+		return 0;
+	return 2 * (double)(whole ? s->q : s->l->qk_head_dim);
+}
+
 /* Of queries and keys, and of values where the model has it; the gradients of keys that are values,
  * too, are added up. */
 static void put_head_norms(struct builder *b, const struct layer_sizes *s,
@@ -134,8 +145,8 @@ static void put_head_norms(struct builder *b, const struct layer_sizes *s,
 
 	if (b->model->qk_norm)
 		put_bare_norms(b, backward ? "qk_norm_back" : "qk_norm",
-			       (double)(s->tokens * (s->q + k + values)), 0,
-			       1 + (k > 0) + (values > 0), backward);
+			       (double)(s->tokens * (s->q + k + values)),
+			       head_row(b, s), 1 + (k > 0) + (values > 0), backward);
 	if (backward && s->l->values_are_keys)
 		put_memory(b, "keys_sum", "add", 6 * (double)(s->tokens * k), 1);
 	if (backward &&

@@ -4,7 +4,7 @@ PyTorch runs them (its own elementwise and norm kernels, its choice of attention
 of matrix library).  Optional: needs torch and one GPU.
 
   python3 calibrate/probes/torch/kernels.py --out torch.jsonl [--seconds 240]
-                         [--only memory,rows,unfused,attention,masked,wide,flex,gemm,grouped,batched,long,optimizer]
+                         [--only memory,rows,short,unfused,attention,masked,wide,flex,gemm,grouped,batched,long,optimizer]
                          [--plan PLAN]   PLAN: lines of `foretoken-probe --plan`, whose
                                          matrix products are then timed as well
 
@@ -153,6 +153,12 @@ def row_cells():
             for power in range(34, 47):  # half octaves, 2^17 to 2^23 elements
                 cells.append(("memory", kernel, max(1, int(2 ** (power / 2)) // n), n))
     return cells
+
+
+def short_cells():
+    """Norms of short rows: of narrow models, and of each head's queries and keys."""
+    return [("memory", kernel, 2 ** power // n, n) for kernel in ("rmsnorm", "layernorm")
+            for n in (64, 128, 256, 512, 768, 1024, 1280) for power in range(19, 29)]
 
 
 def unfused_cells():
@@ -498,6 +504,8 @@ def main():
             cells += unfused_cells()
         if "rows" in kinds:
             cells += row_cells()
+        if "short" in kinds:
+            cells += short_cells()
         if "attention" in kinds:
             cells += attention_cells()
         if "wide" in kinds:
