@@ -273,6 +273,35 @@ static void a_config_that_drops_out_does(void **state)
 		  2 * H, 1e-12);
 }
 
+/* Scores that documents or a window leave out are not drawn for. */
+static void what_is_left_out_is_not_dropped(void **state)
+{
+	static const char mistral[] =
+		"{model_type: mistral, hidden_size: 512, intermediate_size: 1536, num_hidden_layers: 4, "
+		"num_attention_heads: 8, num_key_value_heads: 4, vocab_size: 1000, "
+		"attention_dropout: 0.1, sliding_window: 256}";
+	static const struct {
+		const char *model, *plan;
+		double keys;
+	} kinds[] = {
+		{ GPT(", attn_pdrop: 0.1"), ALONE(NARROW ", document_length: 256"),
+		  128 },
+		{ GPT(", attn_pdrop: 0.1"), ALONE(NARROW ", document_length: 768"),
+		  (768. * 768 + 256. * 256) / 2 / 1024 },
+		{ mistral, ALONE(NARROW), 256 * (1 - 256. / 2048) },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++) {
+		struct parts p;
+
+		build(&p, kinds[i].model, kinds[i].plan, "torch-2.11-eager", 1);
+		near_frac(sum_of(p.graph, "attention_dropout").bytes,
+			  LAYERS * (3 + 1.8) * TOKENS * HEADS * kinds[i].keys, 1e-12);
+		drop(&p);
+	}
+}
+
 /* A model that is compiled as a whole attends under its causal mask, and its head's odd edge is padded. */
 static void a_whole_model_is_compiled(void **state)
 {
@@ -359,6 +388,7 @@ int main(void)
 		cmocka_unit_test(autocast_keeps_what_it_casts),
 		cmocka_unit_test(autocast_moves_what_it_casts),
 		cmocka_unit_test(a_config_that_drops_out_does),
+		cmocka_unit_test(what_is_left_out_is_not_dropped),
 		cmocka_unit_test(a_whole_model_is_compiled),
 		cmocka_unit_test(adapters_in_fp32_take_its_memory),
 		cmocka_unit_test(adapters_are_named_as_classes_name_them),
