@@ -177,7 +177,7 @@ static void autocast(const struct drawn *d, double want[FT_MEMORIES])
 		want[FT_MEMORY_GRADIENTS] += 2 * all;
 	want[FT_MEMORY_WEIGHTS] = 4 * all + d->stage.frozen + d->stage.frozen_experts;
 	want[FT_MEMORY_OPTIMIZER] = 4 * moments_of(d);
-	if (p->sharding == FT_DDP && (p->dp > 1 || p->pp == 1))
+	if (p->sharding == FT_DDP && (p->dp * p->cp > 1 || p->pp == 1))
 		want[FT_MEMORY_OTHER] = (p->micro_batches == 1 ? 4 : 8) * all;
 }
 

@@ -72,7 +72,8 @@ static double stand_in_bytes(const struct builder *b)
  * pipeline that is alone has no wrapper. */
 static double bucket_copies(const struct ft_plan *p)
 {
-	bool wrapped = p->sharding == FT_DDP && (p->dp > 1 || p->pp == 1);
+	bool wrapped =
+		p->sharding == FT_DDP && (p->dp * p->cp > 1 || p->pp == 1);
 
 	return !wrapped ? 0 : p->micro_batches > 1 ? 2 : 1;
 }
