@@ -132,6 +132,31 @@ static void stages_are_not_stacked(void **state)
 	drop(&p);
 }
 
+/* What a step keeps it gives back: rows of layers that wait in host memory are not among it. */
+static void offloaded_rows_are_not_given_back(void **state)
+{
+	(void)state;
+	for (int offloaded = 0; offloaded <= LAYERS; offloaded++) {
+		double held = 0;
+		struct parts p;
+		char plan[240];
+
+		snprintf(plan, sizeof(plan),
+			 PLAN("recompute: full, offload_layers: %d"), offloaded);
+		build(&p, MODEL, plan, SCAN, 1);
+		for (size_t i = 0; i < p.graph->rank_class[0].n_calls; i++) {
+			const struct ft_call *call = &p.graph->rank_class[0].call[i];
+
+			held += call->repeat *
+				p.graph->segment[call->segment]
+					.net_bytes[FT_MEMORY_ACTIVATIONS];
+			assert_true(held > -1);
+		}
+		assert_true(fabs(held) < 1);
+		drop(&p);
+	}
+}
+
 /* The update moves as an addition does; PyTorch's has a curve of its own. */
 static void the_update_is_compiled(void **state)
 {
@@ -162,6 +187,7 @@ int main(void)
 		cmocka_unit_test(what_is_kept_is_stacked),
 		cmocka_unit_test(gradients_are_stacked),
 		cmocka_unit_test(stages_are_not_stacked),
+		cmocka_unit_test(offloaded_rows_are_not_given_back),
 		cmocka_unit_test(the_update_is_compiled),
 	};
 

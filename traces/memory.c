@@ -169,7 +169,8 @@ void scan_ends(struct builder *b)
 	if (!is_stacked(b))
 		return;
 	for (int64_t l = 0; l < b->model->n_layers; l++)
-		kept += layer_saved_bytes(b, l, layer_recompute(b, l));
+		if (!b->offload[l]) /* whose share waits in host memory */
+			kept += layer_saved_bytes(b, l, layer_recompute(b, l));
 	take(b, FT_MEMORY_ACTIVATIONS, -kept, -kept);
 }
 
