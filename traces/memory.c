@@ -161,16 +161,26 @@ void layer_bytes(struct builder *b, int64_t layer, bool backward)
 		     backward ? again : saved);
 }
 
+/* What a turn of a scan keeps on the GPU: where it waits in host memory, nothing. */
+static double stacked_bytes(const struct builder *b, int64_t layer)
+{
+	return is_stacked(b) && !b->offload[layer] ?
+		       layer_saved_bytes(b, layer, layer_recompute(b, layer)) :
+		       0;
+}
+
+void layer_beside_scan(struct builder *b, int64_t layer)
+{
+	take(b, FT_MEMORY_ACTIVATIONS, -stacked_bytes(b, layer), 0);
+}
+
 /* Behind the scan's backward what its turns kept goes, all of it. */
 void scan_ends(struct builder *b)
 {
 	double kept = 0;
 
-	if (!is_stacked(b))
-		return;
 	for (int64_t l = 0; l < b->model->n_layers; l++)
-		if (!b->offload[l]) /* whose share waits in host memory */
-			kept += layer_saved_bytes(b, l, layer_recompute(b, l));
+		kept += stacked_bytes(b, l);
 	take(b, FT_MEMORY_ACTIVATIONS, -kept, -kept);
 }
 
