@@ -119,7 +119,8 @@ static void update_is_counted(const struct drawn *d)
 
 	expect(&d->p, "adam", 1, moved_a_parameter(d) * adams,
 	       (double)rules->optimizer_kernels);
-	expect(&d->p, "gradient_norm", rules->scaled_gradients, 2 * gradient * own, 2);
+	expect(&d->p, "gradient_norm", rules->scaled_gradients,
+	       (rules->tensor_parallel == FT_TP_DTENSOR ? 3 : 2) * gradient * own, 2);
 	expect(&d->p, "norm_sum", rules->scaled_gradients && d->replicas > 1, 8, 0);
 	expect(&d->p, "cast_weights",
 	       ft_dtype_bytes(plan->precision) < 2 && !passes_cast_weights(d),
