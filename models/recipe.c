@@ -14,7 +14,14 @@ static const char *const graphs_names[] = { "none", "partial", "full" };
 static const char *const dispatcher_names[] = { "alltoall", "deepep", "hybridep" };
 static const char *const scaling_names[] = { "delayed", "tensorwise", "blockwise",
 					     "mxfp8", "nvfp4" };
-static const char *const optimizer_names[] = { "adam", "muon" };
+static const char *const optimizer_names[FT_OPTIMIZERS] = {
+	[FT_ADAM] = "adam",
+	[FT_ADAM_8BIT] = "adam8bit",
+	[FT_ADAFACTOR] = "adafactor",
+	[FT_SGD] = "sgd",
+	[FT_SGD_MOMENTUM] = "sgd-momentum",
+	[FT_MUON] = "muon"
+};
 
 /* A module by every name that a framework has for it. */
 static const struct {
@@ -76,6 +83,23 @@ const char *ft_scaling_name(enum ft_scaling scaling)
 const char *ft_optimizer_name(enum ft_optimizer optimizer)
 {
 	return optimizer_names[optimizer];
+}
+
+double ft_optimizer_state_bytes(enum ft_optimizer optimizer, double width)
+{
+	enum { BLOCK = 256 }; /* bitsandbytes' block-wise optimizers */
+
+	switch (optimizer) {
+	case FT_ADAM_8BIT:
+		return 2 * (1 + 4.0 / BLOCK);
+	case FT_ADAFACTOR:
+	case FT_SGD:
+		return 0;
+	case FT_SGD_MOMENTUM:
+		return width;
+	default:
+		return 2 * width;
+	}
 }
 
 static unsigned module_of(const char *word, size_t len)
@@ -207,8 +231,8 @@ void recipe_read(struct reader *r, struct reader *overlap, struct ft_plan *plan)
 	read_gradients(r, plan);
 	plan->graphs = (enum ft_graphs)read_choice(r, "cuda_graphs", graphs_names, 3,
 						   FT_GRAPHS_NONE);
-	plan->optimizer = (enum ft_optimizer)read_choice(r, "optimizer",
-							 optimizer_names, 2, FT_ADAM);
+	plan->optimizer = (enum ft_optimizer)read_choice(
+		r, "optimizer", optimizer_names, FT_OPTIMIZERS, FT_ADAM);
 	plan->dispatcher = (enum ft_dispatcher)read_choice(
 		r, "moe_dispatcher", dispatcher_names, 3, FT_DISPATCH_ALLTOALL);
 	plan->capacity_factor = read_quantity(r, "moe_capacity_factor", DIM_NONE, 0);

@@ -402,8 +402,8 @@ static void megatron_rest(struct sheet *t)
 		emit_unknown(t, "cuda_graphs: %s", ft_graphs_name(p->graphs));
 	if (megatron_muon(t))
 		emit(t, "optimizer", !ft_plan_divides(p) ? "muon" : "dist_muon");
-	else if (p->optimizer == FT_MUON)
-		emit_unknown(t, "optimizer: muon");
+	else if (p->optimizer != FT_ADAM)
+		emit_unknown(t, "optimizer: %s", ft_optimizer_name(p->optimizer));
 	if (!p->master_weights)
 		emit_unknown(t, "master_weights: false");
 	if ((p->sharding == FT_FSDP || p->sharding == FT_HSDP) &&

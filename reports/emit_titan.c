@@ -5,6 +5,7 @@
  * 2026-11-22; expert_parallel_comm_backend, moe_force_load_balance and dtype on 2026-11-23).
  */
 #include <inttypes.h>
+#include <stdio.h>
 
 #include "reports/emit.h"
 
@@ -75,17 +76,20 @@ static void titan_experts(struct sheet *t)
 static void titan_rest(struct sheet *t)
 {
 	const struct ft_plan *p = t->p;
+	char optimizer[40];
 	const struct {
 		bool is;
 		const char *what;
 	} flags[] = {
-		{ p->optimizer == FT_MUON, "optimizer: muon" },
+		{ p->optimizer != FT_ADAM, optimizer },
 		{ p->tp > 1 && !p->sequence_parallel, "sequence_parallel: false" },
 		{ p->dp * p->cp > 1 && !p->overlap_dp, "overlap.dp: false" },
 		{ p->pp > 1 && !p->overlap_pp, "overlap.pp: false" },
 		{ p->copy_engines, "overlap.copy_engines: true" },
 	};
 
+	snprintf(optimizer, sizeof(optimizer), "optimizer: %s",
+		 ft_optimizer_name(p->optimizer));
 	if (ft_dtype_bytes(p->precision) < 2)
 		emit_unknown(t, "precision: %s, scaling %s",
 			     ft_dtype_name(p->precision), ft_scaling_name(p->scaling));

@@ -128,6 +128,6 @@ void rates_of(struct running *const *run, int n, double copy_beside_gemm, double
 		else if (run[i]->stream == FT_STREAM_COPY && compute)
 			rate[i] /= copy_beside_gemm;
 		else if (is_collective(run[i]) && compute && !run[i]->copy_engine)
-			rate[i] /= (double)compute->of->slows;
+			rate[i] = fmin(rate[i], 1 / (double)compute->of->slows);
 	}
 }

@@ -6,7 +6,8 @@
  *                       on a rank's scale-up port, on its NIC, and on each link that it
  *                       shares with other parts, other groups or another job
  *   compute op beside a collective:   1 / its factor beside the one that holds most units
- *   collective beside a compute op:   its share / its factor
+ *   collective beside a compute op:   the lesser of its share and 1 / its factor: its kernel copies
+ *                                     slower, and where links are slower still, that does not show
  *   low-priority copy beside compute: 1 / copy_beside_gemm
  * A collective on copy engines takes nothing from compute and loses nothing to it.
  * Source: products, attention and copies beside 2 to 24 channels on H100, recorded steps (the

@@ -13,10 +13,14 @@ static const char *const splits[] = { "tp", "pp", "vpp", "cp", "ep", "etp" };
 static const char *const shardings[] = {
 	"none", "ddp", "zero1", "zero2", "fsdp", "hsdp"
 };
+static const char *const optimizers[] = { "adam",      "muon", "adam8bit",
+					  "adafactor", "sgd",  "sgd-momentum" };
 
 enum {
 	SPLITS = sizeof(splits) / sizeof(*splits),
-	SHARDINGS = sizeof(shardings) / sizeof(*shardings)
+	SHARDINGS = sizeof(shardings) / sizeof(*shardings),
+	OPTIMIZERS = sizeof(optimizers) / sizeof(*optimizers),
+	USUAL_OPTIMIZERS = 3 /* adam, muon */
 };
 
 /* The place of a word in a list of n; n: it is not there. */
@@ -29,9 +33,9 @@ static size_t place_of(const char *word, const char *const *names, size_t n)
 	return i;
 }
 
-/* A list of words as bits, or one word; all bits where nothing is said. */
+/* A list of words as bits, or one word. */
 static unsigned read_set(struct reader *r, const char *key, const char *const *names,
-			 size_t n)
+			 size_t n, unsigned unless_said)
 {
 	const struct node *list = read_node(r, key);
 	size_t count = !list ? 0 : list->kind == NODE_LIST ? list->n : 1;
@@ -50,7 +54,7 @@ static unsigned read_set(struct reader *r, const char *key, const char *const *n
 		set |= 1U << at;
 	}
 	arena_release(&mem);
-	return list ? set : FT_RUNS_ALL;
+	return list ? set : unless_said;
 }
 
 bool runs_read(const struct node *node, struct ft_stack *stack, struct ft_error *err)
@@ -58,8 +62,10 @@ bool runs_read(const struct node *node, struct ft_stack *stack, struct ft_error 
 	struct reader r = reader_open(node, err);
 	struct ft_stack_has *runs = &stack->runs;
 
-	runs->parallel = read_set(&r, "parallel", splits, SPLITS);
-	runs->sharding = read_set(&r, "sharding", shardings, SHARDINGS);
+	runs->parallel = read_set(&r, "parallel", splits, SPLITS, FT_RUNS_ALL);
+	runs->sharding = read_set(&r, "sharding", shardings, SHARDINGS, FT_RUNS_ALL);
+	runs->optimizers =
+		read_set(&r, "optimizers", optimizers, OPTIMIZERS, USUAL_OPTIMIZERS);
 	runs->predicted_tokens = read_bool(&r, "predicted_tokens", true);
 	runs->compiled_recompute = read_bool(&r, "compiled_recompute", true);
 	runs->fp8_attention = read_bool(&r, "fp8_attention", true);
@@ -78,8 +84,11 @@ bool ft_stack_runs(const struct ft_stack *stack, const char *word)
 	if (at < SPLITS)
 		return stack->runs.parallel >> at & 1;
 	at = place_of(word, shardings, SHARDINGS);
-	assert(at < SHARDINGS);
-	return stack->runs.sharding >> at & 1;
+	if (at < SHARDINGS)
+		return stack->runs.sharding >> at & 1;
+	at = place_of(word, optimizers, OPTIMIZERS);
+	assert(at < OPTIMIZERS);
+	return stack->runs.optimizers >> at & 1;
 }
 
 const char *ft_stack_unfused(const struct ft_stack *stack, bool sinks, bool plain,

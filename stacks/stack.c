@@ -41,6 +41,7 @@ static const char *const hosts[FT_HOSTS] = {
 	"pipeline",
 	"optimizer",
 	"optimizer_tensor",
+	"tensor_update",
 	"shard_tensor",
 	"step",
 	"adapter",
@@ -165,6 +166,7 @@ static const struct flag {
 	ON(gradient_fusion),
 	ON(scaled_gradients),
 	ON(windows),
+	OFF(narrow_softmax),
 	OFF(model_classes),
 	OFF(masked_dispatch),
 	OFF(static_buffers),
@@ -231,7 +233,7 @@ static bool read_layout(const struct node *node, struct ft_layout_rules *l,
 	check_flat(&r, l);
 	check_weighted(&r, l);
 	check_loss(&r, l);
-	l->optimizer_kernels = read_int(&r, "optimizer_kernels", 1, 100000, 8);
+	l->optimizer_kernels = read_int(&r, "optimizer_kernels", 1, UINT16_MAX, 8);
 	l->metrics = read_int(&r, "metrics", 0, 10, 0);
 	l->expert_imbalance = read_quantity(&r, "expert_imbalance", DIM_NONE, 1);
 	l->fp8_windows_back = read_bool(&r, "fp8_windows_back", l->windows);

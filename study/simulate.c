@@ -112,7 +112,8 @@ double checkpoint_bytes(const struct ft_scenario *s)
 		      p->lora.rank	      ? trained :
 						ft_model_matrix_parameters(s->model);
 
-	return trained * (p->master_weights ? 2 + 4 : 2) + width * (2 * trained - once);
+	return trained * (p->master_weights ? 2 + 4 : 2) +
+	       trained * ft_optimizer_state_bytes(p->optimizer, width) - width * once;
 }
 
 /* What is predicted: another plan of it has the same error, another GPU or stack its own. */

@@ -362,7 +362,7 @@ static inline void simple_rates(struct simple_part *p)
 		else if (s == FT_STREAM_COPY && c)
 			o->rate /= p->of->job->copy_beside_gemm;
 		else if (s >= FT_STREAM_GATHER && c && !o->time->copy_engine)
-			o->rate /= (double)c->time->slows;
+			o->rate = fmin(o->share, 1 / (double)c->time->slows);
 	}
 }
 

@@ -4,6 +4,7 @@
 #include "base/arena.h"
 #include "sim/engine.h"
 #include "traces/build.h"
+#include "tests/run_engine.h"
 #include "tests/timing.h"
 
 enum { WORK_F, WORK_B, WORK_W, WORK_SEND, WORKS };
@@ -17,20 +18,6 @@ struct pipeline {
 	int slow;
 	enum ft_schedule schedule;
 };
-
-static struct ft_op op(uint32_t work, enum ft_stream stream, int w0, int w1)
-{
-	struct ft_op o = { .work = work,
-			   .stream = (uint8_t)stream,
-			   .record = FT_EVENT_NONE };
-
-	memset(o.wait, FT_EVENT_NONE, sizeof(o.wait));
-	if (w0 >= 0)
-		o.wait[0] = (uint8_t)w0;
-	if (w1 >= 0)
-		o.wait[1] = (uint8_t)w1;
-	return o;
-}
 
 static void set_segment(struct ft_graph *g, struct arena *mem, size_t i, struct ft_op o)
 {
@@ -120,51 +107,6 @@ static struct engine_job *free_job(struct arena *mem, const struct ft_graph *g)
 	return j;
 }
 
-static void add_pipeline(struct engine_input *in, struct engine_part *part,
-			 const struct engine_job *job, const struct work_timing *cost,
-			 size_t first_team)
-{
-	size_t n = job->graph->n_classes, base = in->n_parts;
-
-	for (size_t c = 0; c < n; c++)
-		part[base + c] = (struct engine_part){
-			.job = job,
-			.rank_class = c,
-			.timing = cost,
-			.next = (uint32_t)(base + (c + 1) % n),
-			.before = (uint32_t)(base + (c + n - 1) % n),
-			.pipeline = (uint32_t)in->n_pipelines,
-			.team = (uint32_t)(first_team + c),
-			.name = "part",
-		};
-	in->part = part;
-	in->n_parts += n;
-	in->n_pipelines++;
-	if (first_team + n > in->n_teams)
-		in->n_teams = first_team + n;
-}
-
-static struct engine_output room(struct arena *mem, const struct engine_input *in)
-{
-	size_t n = in->part[0].job->graph->n_works;
-
-	return (struct engine_output){
-		.part = ARENA_ARRAY(mem, in->n_parts, struct ft_class_result),
-		.work_time = ARENA_ARRAY(mem, n, ft_ps),
-		.work_count = ARENA_ARRAY(mem, n, uint64_t),
-	};
-}
-
-static double run(struct arena *mem, const struct engine_input *in,
-		  struct engine_output *out)
-{
-	struct ft_error err;
-
-	*out = room(mem, in);
-	ok_or_say(engine_run(mem, in, out, &err), err);
-	return ft_s_from_ps(out->end);
-}
-
 static double pipeline_s(const struct pipeline *pl)
 {
 	struct arena mem = { 0 };
@@ -212,138 +154,6 @@ static void pipelines_take_their_known_time(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++)
 		near_frac(pipeline_s(&cases[i].pl), cases[i].want, 1e-9);
-}
-
-struct pair {
-	struct work_timing a;
-	enum ft_stream on_a;
-	struct work_timing b;
-	enum ft_stream on_b;
-	ft_ps launch_b;
-	double copy; /* beside a product: so much slower */
-};
-
-/* One class, two ops on two streams; the rates say how long they take. */
-static double pair_s(struct pair p, double *end_a)
-{
-	struct arena mem = { 0 };
-	struct ft_work work[2] = { { .name = "a" }, { .name = "b" } };
-	struct ft_op ops[2] = { op(0, p.on_a, -1, -1), op(1, p.on_b, -1, -1) };
-	struct ft_segment seg = { .name = "s", .n_ops = 2, .op = ops };
-	struct ft_call call = { 0, 1 };
-	struct ft_class class = {
-		.name = "c", .ranks = 1, .n_calls = 1, .call = &call
-	};
-	struct ft_graph g = { .n_works = 2,
-			      .work = work,
-			      .n_segments = 1,
-			      .segment = &seg,
-			      .n_classes = 1,
-			      .rank_class = &class };
-	struct work_timing cost[2] = { p.a, p.b };
-	ft_ps host[2] = { 0, p.launch_b }, total = p.launch_b;
-	size_t begin = 0;
-	struct engine_job job = { .graph = &g,
-				  .host = host,
-				  .host_begin = &begin,
-				  .host_total = &total,
-				  .copy_beside_gemm = p.copy };
-	struct engine_input in = { 0 };
-	struct engine_part part;
-	struct engine_output out;
-	double s;
-
-	add_pipeline(&in, &part, &job, cost, 0);
-	s = run(&mem, &in, &out);
-	*end_a = ft_s_from_ps(out.work_time[0]);
-	assert_int_equal(out.part->compute + out.part->exposed + out.part->bubble +
-				 out.part->host + out.part->optimizer,
-			 out.part->end);
-	arena_release(&mem);
-	return s;
-}
-
-static void collectives_share_a_nic_fluidly(void **state)
-{
-	/* 50 GB/s: 100 MB at 0 and 50 MB at 1 ms both end at 3 ms */
-	struct work_timing a = takes(ft_ps_from_s(2e-3), 0, 1, 1, NULL, 0);
-	struct work_timing b = takes(ft_ps_from_s(1e-3), 0, 1, 1, NULL, 0);
-	double end_a;
-
-	(void)state;
-	near_frac(pair_s((struct pair){ a, FT_STREAM_GATHER, b, FT_STREAM_REDUCE,
-					ft_ps_from_s(1e-3), 1 },
-			 &end_a),
-		  3e-3, 1e-9);
-	near_frac(end_a, 3e-3, 1e-9);
-	/* both at 0: b ends at 2 ms, a at 3 ms */
-	near_frac(
-		pair_s((struct pair){ a, FT_STREAM_GATHER, b, FT_STREAM_REDUCE, 0, 1 },
-		       &end_a),
-		3e-3, 1e-9);
-	near_frac(end_a, 3e-3, 1e-9);
-	/* different links: no sharing */
-	b.nic_frac = 0;
-	b.port_frac = 1;
-	near_frac(
-		pair_s((struct pair){ a, FT_STREAM_GATHER, b, FT_STREAM_REDUCE, 0, 1 },
-		       &end_a),
-		2e-3, 1e-9);
-}
-
-static void compute_and_collective_slow_each_other(void **state)
-{
-	struct work_timing gemm = takes(ft_ps_from_s(1e-3), 0, 0, 1.5f, NULL, 0);
-	struct work_timing gather = takes(ft_ps_from_s(10e-3), 0, 0, 1, NULL, 0);
-	double end_a;
-
-	(void)state;
-	gemm.slows = 1.25f; /* 1.5 ms; the collective did 1.2 of work by then */
-	near_frac(pair_s((struct pair){ gemm, FT_STREAM_COMPUTE, gather,
-					FT_STREAM_GATHER, 0, 1 },
-			 &end_a),
-		  10.3e-3, 1e-9);
-	near_frac(end_a, 1.5e-3, 1e-9);
-}
-
-/* A product whose blocks stay until it is over: launched into it, a collective waits for it;
- * with it, it runs beside it. */
-static void a_collective_waits_for_a_product_that_holds_all(void **state)
-{
-	struct work_timing gemm = takes(ft_ps_from_s(1e-3), 0, 0, 1, NULL, 0);
-	struct work_timing gather = takes(ft_ps_from_s(10e-3), 0, 0, 1, NULL, 0);
-	double end_a;
-
-	(void)state;
-	for (int holds = 0; holds < 2; holds++)
-		for (int late = 0; late < 2; late++) {
-			struct pair p = { gemm,
-					  FT_STREAM_COMPUTE,
-					  gather,
-					  FT_STREAM_GATHER,
-					  ft_ps_from_s(late * 4e-4),
-					  1 };
-
-			p.a.holds_all = holds;
-			near_frac(pair_s(p, &end_a),
-				  10e-3 + late * (holds ? 1e-3 : 4e-4), 1e-9);
-			near_frac(end_a, 1e-3, 1e-9);
-		}
-}
-
-static void copy_engines_leave_compute_alone(void **state)
-{
-	struct work_timing gemm = takes(ft_ps_from_s(1e-3), 0, 0, 1.5f, NULL, 0);
-	struct work_timing gather = takes(ft_ps_from_s(10e-3), 0, 0, 1.25f, NULL, 0);
-	double end_a;
-
-	(void)state;
-	gather.copy_engine = true;
-	near_frac(pair_s((struct pair){ gemm, FT_STREAM_COMPUTE, gather,
-					FT_STREAM_GATHER, 0, 1 },
-			 &end_a),
-		  10e-3, 1e-9);
-	near_frac(end_a, 1e-3, 1e-9);
 }
 
 /* One op on one stream, as a graph. */
@@ -433,20 +243,6 @@ static void a_team_waits_for_its_slow_member(void **state)
 	arena_release(&mem);
 }
 
-static void a_copy_crawls_beside_compute(void **state)
-{
-	struct work_timing gemm = takes(ft_ps_from_s(4e-3), 0, 0, 1.5f, NULL, 0);
-	struct work_timing copy = takes(ft_ps_from_s(2e-3), 0, 0, 1, NULL, 0);
-	double end_a;
-
-	(void)state;
-	/* 4 ms at a quarter: 1 ms done, 1 ms left */
-	near_frac(pair_s((struct pair){ gemm, FT_STREAM_COMPUTE, copy, FT_STREAM_COPY,
-					0, 4 },
-			 &end_a),
-		  5e-3, 1e-9);
-}
-
 static void a_wait_for_what_never_comes_is_an_error(void **state)
 {
 	struct arena mem = { 0 };
@@ -486,13 +282,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(pipelines_take_their_known_time),
-		cmocka_unit_test(collectives_share_a_nic_fluidly),
-		cmocka_unit_test(compute_and_collective_slow_each_other),
-		cmocka_unit_test(a_collective_waits_for_a_product_that_holds_all),
-		cmocka_unit_test(copy_engines_leave_compute_alone),
 		cmocka_unit_test(jobs_slow_each_other_on_a_shared_link),
 		cmocka_unit_test(a_team_waits_for_its_slow_member),
-		cmocka_unit_test(a_copy_crawls_beside_compute),
 		cmocka_unit_test(a_wait_for_what_never_comes_is_an_error),
 	};
 

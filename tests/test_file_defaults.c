@@ -126,6 +126,7 @@ static const struct absent of_stack[] = {
 	STACK("fused_qkv", fused_qkv, TRUTH, true),
 	STACK("fused_gate_up", fused_gate_up, TRUTH, true),
 	STACK("fused_softmax", fused_softmax, TRUTH, true),
+	STACK("narrow_softmax", narrow_softmax, TRUTH, false),
 	STACK("fused_loss", fused_loss, TRUTH, false),
 	STACK("loss_in_operations", loss_in_operations, TRUTH, false),
 	STACK("autocast", autocast, TRUTH, false),

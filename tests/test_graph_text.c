@@ -316,7 +316,7 @@ static void each_line_is_refused_where_it_stands(void **state)
 		{ 26, "  op work=0 stream=recv_backward",
 		  "only a communication with op=sendrecv and group=pp", 13 },
 		{ 26, "  op work=-1 stream=gather", "not between", 6 },
-		{ 26, "  op work=3 stream=gather launches=256", "not between", 27 },
+		{ 26, "  op work=3 stream=gather launches=65536", "not between", 27 },
 		{ 26, "  op work=3 stream=gather record=nothing",
 		  "record= names no event", 3 },
 		{ 26, "  op work=3 stream=gather wait=nothing", "wait= names neither",

@@ -62,7 +62,7 @@ static void draw_plan(struct ft_plan *p)
 	p->scaling = (enum ft_scaling)below(4);
 	p->gradient_dtype = below(2) ? FT_FP32 : FT_BF16;
 	p->master_weights = below(4) > 0;
-	p->optimizer = below(3) ? FT_ADAM : FT_MUON;
+	p->optimizer = (enum ft_optimizer)below(FT_OPTIMIZERS);
 	p->micro_batches = 1 + below(3);
 	p->reshard_after_forward = below(2);
 	p->lora.rank = below(4) ? 0 : 8;
@@ -129,13 +129,25 @@ static double stand_ins(const struct drawn *d)
 	return 2 * most;
 }
 
-/* Two numbers each, of Muon's matrices one. */
-static double moments_of(const struct drawn *d)
+/* Of moments that have so many bytes: two each, of Muon's matrices one, or less. */
+static double state_of(const struct drawn *d, double width)
 {
 	const struct held *h = &d->stage;
+	double all = h->dense + h->experts;
 
-	return d->plan.optimizer == FT_MUON ? 2 * h->dense - h->matrices + h->experts :
-					      2 * (h->dense + h->experts);
+	switch (d->plan.optimizer) {
+	case FT_MUON:
+		return width * (2 * h->dense - h->matrices + h->experts);
+	case FT_ADAM_8BIT:
+		return 2 * all + 2 * 4 * all / 256;
+	case FT_SGD_MOMENTUM:
+		return width * all;
+	case FT_SGD:
+	case FT_ADAFACTOR:
+		return 0;
+	default:
+		return width * all * 2;
+	}
 }
 
 static void mixed(const struct drawn *d, double want[FT_MEMORIES])
@@ -164,7 +176,7 @@ static void mixed(const struct drawn *d, double want[FT_MEMORIES])
 				  of_experts * d->stage.experts + 2 * d->ends.dense +
 				  d->stage.frozen + d->stage.frozen_experts;
 	want[FT_MEMORY_OPTIMIZER] =
-		(p->master_weights ? 4 * all + 4 * moments_of(d) : 2 * moments_of(d)) /
+		(p->master_weights ? 4 * all + state_of(d, 4) : state_of(d, 2)) /
 		(p->sharding == FT_DDP ? 1 : ranks);
 }
 
@@ -180,7 +192,7 @@ static void autocast(const struct drawn *d, double want[FT_MEMORIES])
 	    p->precision == FT_BF16)
 		want[FT_MEMORY_GRADIENTS] += 2 * all;
 	want[FT_MEMORY_WEIGHTS] = 4 * all + d->stage.frozen + d->stage.frozen_experts;
-	want[FT_MEMORY_OPTIMIZER] = 4 * moments_of(d);
+	want[FT_MEMORY_OPTIMIZER] = state_of(d, 4);
 	if (p->sharding == FT_DDP && (p->dp * p->cp > 1 || p->pp == 1))
 		want[FT_MEMORY_OTHER] = (p->micro_batches == 1 ? 4 : 8) * all;
 }
@@ -195,7 +207,7 @@ static void sharded(const struct drawn *d, double want[FT_MEMORIES])
 		width * mine +
 		(d->stage.frozen + d->stage.frozen_experts) / (double)p->shard +
 		(keeps(d) ? whole_of(&d->stage) : 0);
-	want[FT_MEMORY_OPTIMIZER] = width * moments_of(d) / (double)p->shard;
+	want[FT_MEMORY_OPTIMIZER] = state_of(d, width) / (double)p->shard;
 }
 
 static void same(const double *is, const double *want)

@@ -30,6 +30,7 @@ static const struct key_exempt exempt[] = {
 	{ "stack", "rates.host.split_weight",
 	  "of layout.autograd_split: test_schedule_parts.c" },
 	{ "stack", "rates.host.matrix", "of Muon: test_muon.c" },
+	{ "stack", "rates.host.tensor_update", "of Adafactor: test_optimizer.c" },
 	{ "stack", "rates.host.redistribute", "likewise" },
 	{ "stack", "rates.host.split_below",
 	  "of layout.autograd_split: test_schedule_parts.c" },

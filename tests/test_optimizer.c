@@ -47,6 +47,18 @@ static void count(struct drawn *d)
 	d->experts /= (double)plan->ep;
 }
 
+/* Stacks of PyTorch's have all, but some of them for whole tensors alone. */
+static const char *optimizer_of(const char *stack, const char *sharding)
+{
+	static const char *const others[] = { "sgd", "sgd-momentum", "adam8bit",
+					      "adafactor" };
+	bool many = !strcmp(stack, "torch-2.11-eager") || !strcmp(stack, "generic");
+
+	if (many && below(2))
+		return others[below(strcmp(sharding, "ddp") ? 2 : 4)];
+	return below(3) ? "adam" : "muon";
+}
+
 static void draw(struct drawn *d)
 {
 	static const char *const precisions[] = { "bf16", "bf16", "fp8" };
@@ -64,9 +76,28 @@ static void draw(struct drawn *d)
 		 "precision: %s, parallel: {tp: 1, pp: 1, vpp: 1, ep: %d}, overlap: "
 		 "{dp: false, param_gather: false}}",
 		 sharding, below(2) ? "fp32" : "bf16", below(3) ? "true" : "false",
-		 below(3) ? "adam" : "muon", precisions[below(3)], ep);
+		 optimizer_of(stack, sharding), precisions[below(3)], ep);
 	build(&d->p, models[routed], training, stack, d->replicas);
 	count(d);
+}
+
+/* What other optimizers than Adam read and write, kernel by kernel, of numbers of `width` bytes. */
+static double moved_by_others(enum ft_optimizer optimizer, double width)
+{
+	double copies = width < 4 ? 2 * (width + 4) + (4 + width) : 0;
+
+	switch (optimizer) {
+	case FT_SGD: /* weight, gradient; weight */
+		return 3 * width;
+	case FT_SGD_MOMENTUM: /* the moment decays; takes the gradient; the weight takes it */
+		return (2 + 3 + 3) * width;
+	case FT_ADAM_8BIT: /* weight twice, gradient, two moments twice */
+		return 3 * width + 4;
+	default:
+		/* in fp32: square, epsilon, means of rows and of columns, their product, times the gradient, two
+		 * norms, over the norm, times the rate, its negative, into the weight */
+		return 4 * (2 + 2 + 1 + 1 + 1 + 3 + 2 + 2 + 2 + 2 + 3) + copies;
+	}
 }
 
 static double moved_a_parameter(const struct drawn *d)
@@ -77,6 +108,11 @@ static double moved_a_parameter(const struct drawn *d)
 
 	if (rules->optimizer_bytes > 0)
 		return rules->optimizer_bytes;
+	if (plan->optimizer != FT_ADAM && plan->optimizer != FT_MUON)
+		return moved_by_others(plan->optimizer, plan->master_weights ? 4 : 2) +
+		       (plan->master_weights && !autocast && plan->sharding != FT_FSDP ?
+				2 :
+				0);
 	if (!plan->master_weights) /* weight and both moments both ways, and the gradient */
 		return 2 * (2 + 4 + 1);
 	/* the same in 4 bytes, and the weight in 2 where nothing casts it later */
@@ -106,6 +142,20 @@ static bool passes_cast_weights(const struct drawn *d)
 	return fsdp && !(d->p.stack->layout.narrow_parameters && one_scale);
 }
 
+static const char *item_of(enum ft_optimizer optimizer)
+{
+	switch (optimizer) {
+	case FT_SGD:
+	case FT_SGD_MOMENTUM:
+		return "sgd";
+	case FT_ADAM_8BIT:
+	case FT_ADAFACTOR:
+		return ft_optimizer_name(optimizer);
+	default:
+		return "adam";
+	}
+}
+
 static void update_is_counted(const struct drawn *d)
 {
 	const struct ft_plan *plan = d->p.plan;
@@ -117,8 +167,14 @@ static void update_is_counted(const struct drawn *d)
 	double ends = (double)(2 * d->p.model->vocab_size + 1) *
 		      (double)d->p.model->hidden_size;
 
-	expect(&d->p, "adam", 1, moved_a_parameter(d) * adams,
-	       (double)rules->optimizer_kernels);
+	expect(&d->p, item_of(plan->optimizer), 1, moved_a_parameter(d) * adams,
+	       plan->optimizer == FT_ADAFACTOR ?
+		       24 * host_times(d->p.graph, FT_HOST_TENSOR_UPDATE) :
+		       (double)rules->optimizer_kernels);
+	assert_true((host_times(d->p.graph, FT_HOST_TENSOR_UPDATE) > 0) ==
+		    (plan->optimizer == FT_ADAFACTOR));
+	assert_true((host_times(d->p.graph, FT_HOST_OPTIMIZER_TENSOR) > 0) !=
+		    (plan->optimizer == FT_ADAFACTOR));
 	expect(&d->p, "gradient_norm", rules->scaled_gradients,
 	       (rules->tensor_parallel == FT_TP_DTENSOR ? 3 : 2) * gradient * own, 2);
 	expect(&d->p, "norm_sum", rules->scaled_gradients && d->replicas > 1, 8, 0);
@@ -163,10 +219,79 @@ static void an_update_is_counted_from_the_parameters(void **state)
 	assert_true(gathered > 5);
 }
 
+/* Copies of the largest tensor, the table of words here, in fp32: two, four of one in 16 bit. */
+static void adafactor_needs_room_for_a_while(void **state)
+{
+	static const struct {
+		const char *more;
+		double copies;
+	} cases[] = { { "", 2 }, { ", master_weights: false", 4 } };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		char training[160];
+		double most = 0;
+		struct parts p;
+
+		snprintf(training, sizeof(training),
+			 "{sequence_length: 64, global_batch_size: 1, sharding: none, "
+			 "optimizer: adafactor%s}",
+			 cases[i].more);
+		build(&p, models[0], training, "transformers-5-trainer", 1);
+		for (size_t k = 0; k < p.graph->n_segments; k++)
+			for (size_t o = 0; o < p.graph->segment[k].n_ops; o++)
+				if (!strcmp(p.graph->work
+						    [p.graph->segment[k].op[o].work]
+							    .name,
+					    "adafactor"))
+					most = p.graph->segment[k]
+						       .peak_bytes[FT_MEMORY_OTHER];
+		near_frac(most, cases[i].copies * 4 * 128256 * 4096, 1e-12);
+		drop(&p);
+	}
+}
+
+static void some_plans_have_no_such_optimizer(void **state)
+{
+	static const struct {
+		const char *stack, *sharding;
+		enum ft_optimizer optimizer;
+		const char *says;
+	} cases[] = {
+		{ "megatron-core", "zero1", FT_ADAFACTOR,
+		  "optimizer: adafactor is not in stack megatron-core, which has adam, "
+		  "muon" },
+		{ "torch-2.11-eager", "fsdp", FT_ADAM_8BIT,
+		  "optimizer: adam8bit updates whole tensors, which sharding: fsdp" },
+		{ "torchtitan-2024", "ddp", FT_SGD,
+		  "optimizer: sgd is not in stack torchtitan-2024" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		char training[160];
+		struct ft_graph *graph;
+		struct ft_error err;
+		struct parts p;
+
+		snprintf(training, sizeof(training),
+			 "{sequence_length: 64, global_batch_size: 4, sharding: %s}",
+			 cases[i].sharding);
+		build(&p, models[0], training, cases[i].stack, 4);
+		p.plan->optimizer = cases[i].optimizer;
+		graph = ft_graph_build(p.model, p.plan, p.stack, &err);
+		assert_null(graph);
+		assert_non_null(strstr(err.text, cases[i].says));
+		drop(&p);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(an_update_is_counted_from_the_parameters),
+		cmocka_unit_test(adafactor_needs_room_for_a_while),
+		cmocka_unit_test(some_plans_have_no_such_optimizer),
 	};
 
 	return cmocka_run_group_tests_name("optimizer", tests, NULL, NULL);

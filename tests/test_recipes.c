@@ -17,18 +17,23 @@ static void a_softmax_moves_what_its_kernels_touch(void **state)
 {
 	static const struct {
 		const char *heads, *more;
-		bool fused, causal;
+		bool fused, narrow, causal;
 		double forward, backward; /* bytes a score */
 	} cases[] = {
-		{ "16", "micro_batch_size: 1", true, true, 3, 4 },
-		{ "16", "micro_batch_size: 1", true, false, 4, 6 },
-		{ "16", "micro_batch_size: 1", false, true, 37, 32 },
+		{ "16", "micro_batch_size: 1", true, false, true, 3, 4 },
+		{ "16", "micro_batch_size: 1", true, true, true, 3, 4 },
+		{ "16", "micro_batch_size: 1", true, false, false, 4, 6 },
+		{ "16", "micro_batch_size: 1", false, false, true, 37, 32 },
+		/* each of four kernels reads and writes two bytes; backward one has two inputs */
+		{ "16", "micro_batch_size: 1", false, true, true, 4 * 4, 4 * 4 + 2 },
 		/* 16 / 8 heads of a sequence are no multiple of 4; of two they are */
-		{ "16", "micro_batch_size: 1, parallel: {tp: 8}", true, true, 37, 32 },
-		{ "16", "micro_batch_size: 2, parallel: {tp: 8}", true, true, 3, 4 },
-		/* rows longer than 16,384 */
-		{ "16", "micro_batch_size: 1, sequence_length: 32768", true, true, 37,
+		{ "16", "micro_batch_size: 1, parallel: {tp: 8}", true, false, true, 37,
 		  32 },
+		{ "16", "micro_batch_size: 2, parallel: {tp: 8}", true, false, true, 3,
+		  4 },
+		/* rows longer than 16,384 */
+		{ "16", "micro_batch_size: 1, sequence_length: 32768", true, false,
+		  true, 37, 32 },
 	};
 
 	(void)state;
@@ -48,6 +53,7 @@ static void a_softmax_moves_what_its_kernels_touch(void **state)
 			 wide ? "" : "sequence_length: 4096, ", cases[i].more);
 		build(&p, model, plan, "megatron-lm-2022", 8);
 		p.stack->layout.fused_softmax = cases[i].fused;
+		p.stack->layout.narrow_softmax = cases[i].narrow;
 		rebuild(&p);
 		scores = s * s * 16 * 16 / 8;
 		near_frac(sum_in(p.graph, "forward", "softmax").bytes,

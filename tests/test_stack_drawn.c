@@ -33,6 +33,7 @@ static const struct {
 	TRUTH(model_classes),
 	TRUTH(forced_in_turn),
 	TRUTH(fused_softmax),
+	TRUTH(narrow_softmax),
 	TRUTH(autocast),
 	TRUTH(autocast_always),
 	TRUTH(masks_always),

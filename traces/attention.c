@@ -141,9 +141,13 @@ static void put_score_cap(struct builder *b, bool backward, double scores)
  * (2/2 + 2; backward two halves and a whole). It takes scores of which (heads on the rank) x
  * (sequences) divides by 4, rows up to 16,384 that divide by 4. Else, and in stacks
  * without it, scale, mask and softmax are kernels of their own in fp32, with a cast before
- * and behind: 6 + 8 + 9 + 8 + 6; backward 6 + 12 + 8 + 6.
+ * and behind: 6 + 8 + 9 + 8 + 6; backward 6 + 12 + 8 + 6. A model in 16 bit that writes
+ * them itself has no casts: a scale, a copy, which PyTorch's masked_fill fills, and a
+ * softmax, 4 bytes each; backward 6 + 4 + 4 + 4.
  * Source: the kernels' conditions in Megatron-LM's documentation and code; counted.
  */
+static const double softmax_bytes[2][2] = { { 37, 32 }, { 16, 18 } };
+
 static void softmax(struct builder *b, const struct layer_sizes *s, bool backward,
 		    double scores)
 {
@@ -153,7 +157,8 @@ static void softmax(struct builder *b, const struct layer_sizes *s, bool backwar
 
 	put_score_cap(b, backward, scores);
 	if (!b->rules->fused_softmax || !fits) {
-		put_rows(b, "softmax", "softmax", scores * (backward ? 32 : 37),
+		put_rows(b, "softmax", "softmax",
+			 scores * softmax_bytes[b->rules->narrow_softmax][backward],
 			 backward ? 4 : 5, row);
 		host(b, FT_HOST_OPERATION, backward ? 3 : 4);
 	} else if (b->model->causal)

@@ -9,6 +9,7 @@
  *                    buckets 4 (8: several micro-batches)
  *   all 16 bit       2 + 2 + 4, and 2 under ddp where gradients are copied into buckets
  *   frozen           its format's width alone (/n under fsdp)
+ * The optimizer's 8 and 4 are Adam's two moments; others keep less (ft_optimizer_state_bytes).
  *   DeepSpeed's BF16_Optimizer: 2 more, a micro-batch's gradients
  * Checked against allocator peaks of measured steps by `make validate`.
  */
@@ -99,7 +100,7 @@ static void of_shards(const struct builder *b, struct held stage, double kept,
 	bytes[FT_MEMORY_WEIGHTS] =
 		kept * shared + stage.frozen / (double)p->shard +
 		stage.frozen_experts / (double)ft_plan_expert_shard(p);
-	bytes[FT_MEMORY_OPTIMIZER] = kept * held_moments(b, stage, true);
+	bytes[FT_MEMORY_OPTIMIZER] = held_state(b, stage, true, kept);
 	if (holds_units(b))
 		bytes[FT_MEMORY_WEIGHTS] += whole_bytes(of_fsdp(b, stage));
 	if (flush_reduces(b) && reduces_last(b)) /* of the runs before */
@@ -113,7 +114,7 @@ static void under_autocast_bytes(const struct builder *b, struct held stage,
 	double all = stage.dense + stage.experts;
 
 	bytes[FT_MEMORY_WEIGHTS] = 4 * all + stage.frozen + stage.frozen_experts;
-	bytes[FT_MEMORY_OPTIMIZER] = 4 * held_moments(b, stage, false);
+	bytes[FT_MEMORY_OPTIMIZER] = held_state(b, stage, false, 4);
 	bytes[FT_MEMORY_OTHER] = bucket_copies(p) * 4 * all;
 }
 
@@ -123,8 +124,7 @@ static void of_wide_adapters(const struct builder *b, struct held stage,
 {
 	bytes[FT_MEMORY_WEIGHTS] =
 		4 * (stage.dense + stage.experts) + stage.frozen + stage.frozen_experts;
-	bytes[FT_MEMORY_OPTIMIZER] =
-		4 * held_moments(b, stage, ft_plan_divides(b->plan));
+	bytes[FT_MEMORY_OPTIMIZER] = held_state(b, stage, ft_plan_divides(b->plan), 4);
 }
 
 /* Embedding and head have no narrow copies. */
@@ -134,16 +134,15 @@ static void of_mixed_precision(const struct builder *b, struct held stage,
 	const struct ft_plan *p = b->plan;
 	bool divided = ft_plan_divides(p);
 	double all = stage.dense + stage.experts;
-	double moments = held_moments(b, stage, divided);
+	double state = held_state(b, stage, divided, p->master_weights ? 4 : 2);
 
 	bytes[FT_MEMORY_WEIGHTS] =
 		weight_bytes(b) * (stage.dense - ends.dense) + 2 * ends.dense +
 		(experts_narrow(b) ? weight_bytes(b) : 2) * stage.experts +
 		stage.frozen + stage.frozen_experts;
 	bytes[FT_MEMORY_OPTIMIZER] =
-		p->master_weights ?
-			4 * (divided ? held_share(b, stage) : all) + 4 * moments :
-			2 * moments;
+		state +
+		(p->master_weights ? 4 * (divided ? held_share(b, stage) : all) : 0);
 }
 
 void base_bytes(const struct builder *b, struct held stage, struct held ends,

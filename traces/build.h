@@ -187,10 +187,10 @@ double head_logits(const struct builder *b);
 void outputs_forward(struct builder *b);
 void outputs_backward(struct builder *b);
 
-/* parameters.c: of trained parameters, a rank's share where they are sharded; what an optimizer keeps */
+/* parameters.c: a rank's share of what is sharded; bytes that the optimizer keeps, with moments so wide */
 void held_add(struct held *sum, struct held more);
 double held_share(const struct builder *b, struct held of);
-double held_moments(const struct builder *b, struct held of, bool shared);
+double held_state(const struct builder *b, struct held of, bool shared, double width);
 struct held layer_held(const struct builder *b, int64_t layer);
 struct held ends_held(const struct builder *b, bool first, bool last);
 struct held predicted_held(const struct builder *b);

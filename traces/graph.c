@@ -145,11 +145,13 @@ struct ft_op *put_op(struct builder *b, const struct ft_work *work,
 	if (s->n_ops == b->op_cap)
 		s->op = ARENA_GROW(b->mem, s->op, &b->op_cap);
 	op = &s->op[s->n_ops++];
-	*op = (struct ft_op){ .work = add_work(b, work),
-			      .stream = (uint8_t)stream,
-			      .launches = (uint8_t)(launches < 255 ? launches : 255),
-			      .graphed = b->graphed,
-			      .record = FT_EVENT_NONE };
+	*op = (struct ft_op){
+		.work = add_work(b, work),
+		.stream = (uint8_t)stream,
+		.launches = (uint16_t)(launches < UINT16_MAX ? launches : UINT16_MAX),
+		.graphed = b->graphed,
+		.record = FT_EVENT_NONE
+	};
 	memset(op->wait, FT_EVENT_NONE, sizeof(op->wait));
 	if (b->rules->blocking_launches)
 		b->host_waited = op->host_waits = true;

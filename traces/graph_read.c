@@ -193,13 +193,13 @@ static bool read_op(struct reading *l)
 	if (!s || l->class_open)
 		return graph_fail(&l->line, 0, "an op belongs below a segment");
 	if (!read_place(l, &op) ||
-	    !graph_whole_of(&l->line, "launches", 0, 255, &launches))
+	    !graph_whole_of(&l->line, "launches", 0, UINT16_MAX, &launches))
 		return false;
 	if (event < 0)
 		return graph_fail(&l->line, 0, "record= names no event");
 	if (!count_op(l))
 		return false;
-	op.launches = (uint8_t)launches;
+	op.launches = (uint16_t)launches;
 	op.record = (uint8_t)event;
 	if (s->n_ops == l->op_cap)
 		s->op = ARENA_GROW(l->mem, s->op, &l->op_cap);

@@ -459,6 +459,15 @@ static void update(struct stage *st, const struct lot *lot, int64_t alike)
 	segment_done(st);
 }
 
+double muon_numbers(const struct builder *b, struct held of, bool shared)
+{
+	struct held once = { .dense = of.matrices, .experts = of.experts };
+
+	if (b->plan->optimizer != FT_MUON)
+		return 0;
+	return shared ? held_share(b, once) : once.dense + once.experts;
+}
+
 void muon_updates(struct stage *st)
 {
 	const struct ft_plan *p = st->b->plan;

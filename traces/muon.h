@@ -7,6 +7,9 @@
 /* Under Muon: of each matrix of a stage's layers a segment, before the update of all else. */
 void muon_updates(struct stage *st);
 
+/* Parameters that it updates, of all or of a rank's share: matrices of layers, and experts, which are such, too. */
+double muon_numbers(const struct builder *b, struct held of, bool shared);
+
 /* Of a layer's weights but routed experts, those in matrices: as a tensor rank has them. */
 double matrix_parameters(const struct builder *b, int64_t layer);
 

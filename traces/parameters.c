@@ -98,13 +98,12 @@ void held_add(struct held *sum, struct held more)
 	sum->frozen_tensors += more.frozen_tensors;
 }
 
-double held_moments(const struct builder *b, struct held of, bool shared)
+double held_state(const struct builder *b, struct held of, bool shared, double width)
 {
-	struct held once = { .dense = of.matrices, .experts = of.experts };
 	double all = shared ? held_share(b, of) : of.dense + of.experts;
-	double matrices = shared ? held_share(b, once) : once.dense + once.experts;
 
-	return 2 * all - (b->plan->optimizer == FT_MUON ? matrices : 0);
+	return ft_optimizer_state_bytes(b->plan->optimizer, width) * all -
+	       width * muon_numbers(b, of, shared);
 }
 
 double held_share(const struct builder *b, struct held of)

@@ -50,20 +50,62 @@ static bool heads_can_be_dealt(const struct ft_model *model, const struct ft_pla
 	return true;
 }
 
+enum { LISTED = 80 };
+
+/* ", word" behind the n bytes of a text, if a stack has it. */
+static size_t list_word(const struct ft_stack *stack, const char *word,
+			char text[LISTED], size_t n)
+{
+	if (!ft_stack_runs(stack, word))
+		return n;
+	return n + (size_t)snprintf(text + n, LISTED - n, "%s%s", n ? ", " : "", word);
+}
+
 /* "ddp, zero1": what replicas can divide among them under a stack. */
-static const char *shardings_of(const struct ft_stack *stack, char text[64])
+static const char *shardings_of(const struct ft_stack *stack, char text[LISTED])
 {
 	size_t n = 0;
 
-	text[0] = '\0';
-	for (int i = FT_ALONE; i <= FT_HSDP; i++) {
-		const char *name = ft_sharding_name((enum ft_sharding)i);
-
-		if (ft_stack_runs(stack, name))
-			n += (size_t)snprintf(text + n, 64 - n, "%s%s", n ? ", " : "",
-					      name);
-	}
+	for (int i = FT_ALONE; i <= FT_HSDP; i++)
+		n = list_word(stack, ft_sharding_name((enum ft_sharding)i), text, n);
 	return text;
+}
+
+/* "adam, muon" */
+static const char *optimizers_of(const struct ft_stack *stack, char text[LISTED])
+{
+	size_t n = 0;
+
+	for (int i = 0; i < FT_OPTIMIZERS; i++)
+		n = list_word(stack, ft_optimizer_name((enum ft_optimizer)i), text, n);
+	return text;
+}
+
+static bool can_update(const struct ft_plan *plan, const struct ft_stack *stack,
+		       struct ft_error *err)
+{
+	const char *optimizer = ft_optimizer_name(plan->optimizer);
+	bool whole = plan->optimizer == FT_ADAFACTOR || plan->optimizer == FT_ADAM_8BIT;
+	char others[LISTED] = "";
+
+	if (!ft_stack_runs(stack, optimizer))
+		return ft_fail(err, NULL,
+			       "optimizer: %s is not in stack %s, which has %s (its "
+			       "runs.optimizers)",
+			       optimizer, stack->name, optimizers_of(stack, others));
+	if (whole && ft_plan_divides(plan))
+		return ft_fail(
+			err, NULL,
+			"optimizer: %s updates whole tensors, which sharding: %s "
+			"divides; use sharding: ddp or none, or optimizer: adam",
+			optimizer, ft_sharding_name(plan->sharding));
+	if (plan->optimizer == FT_MUON && stack->layout.flat_shards && is_fsdp(plan))
+		return ft_fail(err, NULL,
+			       "optimizer: muon takes matrices, and stack %s shards "
+			       "flat tensors; use adam, sharding: ddp, or a stack with "
+			       "flat_shards: false",
+			       stack->name);
+	return true;
 }
 
 /* What its framework does not have at all. */
@@ -76,7 +118,7 @@ static bool framework_has(const struct ft_plan *plan, const struct ft_stack *sta
 	} split[] = { { "tp", plan->tp }, { "pp", plan->pp }, { "vpp", plan->vpp },
 		      { "cp", plan->cp }, { "ep", plan->ep }, { "etp", plan->etp } };
 	const char *sharding = ft_sharding_name(plan->sharding);
-	char others[64];
+	char others[LISTED] = "";
 
 	for (size_t i = 0; i < sizeof(split) / sizeof(*split); i++)
 		if (split[i].size > 1 && !ft_stack_runs(stack, split[i].word))
@@ -175,13 +217,8 @@ bool stack_runs(const struct ft_model *model, const struct ft_plan *plan,
 			       "schedule: dualpipev is not in stack %s; use zbv, or a "
 			       "stack with dual_pipe: true",
 			       stack->name);
-	if (plan->optimizer == FT_MUON && stack->layout.flat_shards && is_fsdp(plan))
-		return ft_fail(err, NULL,
-			       "optimizer: muon takes matrices, and stack %s shards "
-			       "flat tensors; use adam, sharding: ddp, or a stack with "
-			       "flat_shards: false",
-			       stack->name);
-	return reads_across(model, plan, err) && recomputes(model, plan, stack, err) &&
-	       attends(plan, stack, err) && framework_has(plan, stack, err) &&
+	return can_update(plan, stack, err) && reads_across(model, plan, err) &&
+	       recomputes(model, plan, stack, err) && attends(plan, stack, err) &&
+	       framework_has(plan, stack, err) &&
 	       heads_can_be_dealt(model, plan, stack, err);
 }

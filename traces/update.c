@@ -1,28 +1,115 @@
-/* traces/update.c - the optimizer's update of a stage: norm of gradients, Adam, narrow copies, and new weights to all */
+/* traces/update.c - the optimizer's update of a stage: norm of gradients, the update, narrow copies, and new weights to all */
+#include <math.h>
+
 #include "traces/block.h"
 #include "traces/casts.h"
+#include "traces/memory.h"
+#include "traces/muon.h"
 #include "traces/sharding.h"
 
-/* What an Adam update moves per parameter: fp32 weight, gradient, two moments read,
- * three written: 28; a 16-bit copy of the weight adds 2; all in 16 bit: 14. */
+/*
+ * What an update moves for each parameter, in bytes, with weights, gradients and moments in fp32 or
+ * all in 16 bit, once for each kernel that reads or writes it:
+ *   adam          weight and two moments both ways, the gradient: 28, 14; a 16-bit copy of the weight adds 2
+ *   adam8bit      weight both ways, gradient, two moments of a byte both ways: 16, 10
+ *   sgd           weight both ways, gradient: 12, 6
+ *   sgd-momentum  three operations over lists of tensors, on the moment alone, with the gradient, with the weight: 32, 16
+ *   adafactor     some thirty operations in fp32, tensor by tensor: 84, and 18 for copies of 16-bit weights and gradients
+ * Source: kernels of recorded updates on an H200 (measurements/probes/h200-2026-11-29-optimizers-unseen: these bytes at
+ * 3.3 to 3.9 TB/s); adam8bit's are derived from what bitsandbytes' kernel has to read and write.
+ */
+static const struct update {
+	double wide, narrow;
+	const char *kernel; /* NULL: Adam's own */
+	const char *item;
+} updates[FT_OPTIMIZERS] = {
+	[FT_ADAM] = { 28, 14, NULL, "adam" },
+	[FT_ADAM_8BIT] = { 16, 10, "adamw", "adam8bit" },
+	[FT_ADAFACTOR] = { 84, 102, "default", "adafactor" },
+	[FT_SGD] = { 12, 6, "add", "sgd" },
+	[FT_SGD_MOMENTUM] = { 32, 16, "add", "sgd" },
+	[FT_MUON] = { 28, 14, NULL, "adam" },
+};
+
+/* Of a tensor that is updated by itself: 22 to 27 of the same recordings. */
+enum { KERNELS_A_TENSOR = 24 };
+
+/* Of a rank's share, without what Muon updates elsewhere. */
+static double updated(const struct builder *b, struct held stage)
+{
+	return held_share(b, stage) - muon_numbers(b, stage, true);
+}
+
+static bool updates_narrow(const struct builder *b)
+{
+	return !b->plan->master_weights && !wide_adapters(b);
+}
+
 static double update_bytes(const struct builder *b)
 {
+	const struct update *u = &updates[b->plan->optimizer];
+
 	if (b->rules->optimizer_bytes > 0)
 		return b->rules->optimizer_bytes;
-	if (!b->plan->master_weights && !wide_adapters(b))
-		return 14;
-	return is_fsdp(b->plan) || b->autocast || wide_adapters(b) ? 28 : 30;
+	if (updates_narrow(b))
+		return u->narrow;
+	return u->wide + (is_fsdp(b->plan) || b->autocast || wide_adapters(b) ? 0 : 2);
 }
 
 /* In bf16 throughout a thread loads half as many bytes at a time. */
 static const char *update_kernel(const struct builder *b)
 {
-	bool narrow = !b->plan->master_weights && !wide_adapters(b) &&
-		      !(b->rules->optimizer_bytes > 0);
+	const char *own = updates[b->plan->optimizer].kernel;
 
+	if (own)
+		return own;
 	if (b->rules->compiled_update)
 		return "add";
-	return narrow ? "adamw_bf16" : "adamw";
+	return updates_narrow(b) && !(b->rules->optimizer_bytes > 0) ? "adamw_bf16" :
+								       "adamw";
+}
+
+/* Numbers of the largest tensor: the table of words, a matrix of an MLP, or what gates all experts of a layer. */
+static double largest_tensor(const struct builder *b, bool ends)
+{
+	const struct ft_model *m = b->model;
+	double n = ends ? (double)ft_model_embedding_parameters(m, b->plan->tp) : 0;
+
+	for (int64_t l = 0; l < m->n_layers; l++) {
+		double experts = ft_layer_expert_parameters(m, l) /
+				 (double)(b->plan->ep * b->plan->etp);
+
+		n = fmax(n, (double)(m->hidden_size * m->layer[l].intermediate));
+		n = fmax(n, 2. / 3 * experts * (double)b->plan->tp);
+	}
+	return n / (double)b->plan->tp;
+}
+
+/* Tensor by tensor: the host calls each operation, and copies in fp32 stand side by side, two of the
+ * largest tensor, four if it is in 16 bit itself. Source: the same, with tensors of 0.2 to 2.1 GB. */
+static void put_update_of_tensors(struct builder *b, struct held stage,
+				  struct held ends)
+{
+	double largest = fmin(largest_tensor(b, ends.dense > 0), updated(b, stage));
+
+	host(b, FT_HOST_TENSOR_UPDATE, (double)stage.tensors);
+	put_memory(b, "adafactor", update_kernel(b),
+		   update_bytes(b) * updated(b, stage),
+		   KERNELS_A_TENSOR * (int)stage.tensors);
+	b->seg->peak_bytes[FT_MEMORY_OTHER] +=
+		(updates_narrow(b) ? 4 : 2) * 4 * largest;
+}
+
+static void put_update(struct builder *b, struct held stage, struct held ends)
+{
+	if (b->plan->optimizer == FT_ADAFACTOR) {
+		put_update_of_tensors(b, stage, ends);
+		return;
+	}
+	host(b, FT_HOST_OPTIMIZER_TENSOR, (double)stage.tensors);
+	put_memory(b, updates[b->plan->optimizer].item, update_kernel(b),
+		   update_bytes(b) * updated(b, stage),
+		   (int)b->rules->optimizer_kernels);
 }
 
 /* Gradients are read for their norm, and once more or, where they are scaled in place, read and written. PyTorch's clip_grad_norm_
@@ -80,7 +167,6 @@ void optimizer_ops(struct builder *b, struct held stage, struct held ends, doubl
 	size_t from = b->seg->n_ops;
 
 	host(b, FT_HOST_OPTIMIZER, 1);
-	host(b, FT_HOST_OPTIMIZER_TENSOR, (double)stage.tensors);
 	if (is_fsdp(b->plan))
 		host(b, FT_HOST_SHARD_TENSOR, (double)stage.tensors);
 	if (put_collective(b, "tied_embedding", FT_STREAM_REDUCE, FT_ALL_REDUCE,
@@ -95,9 +181,7 @@ void optimizer_ops(struct builder *b, struct held stage, struct held ends, doubl
 				   FT_GROUP_DP, 8))
 			need(b, FT_STREAM_REDUCE);
 	}
-	put_memory(b, "adam", update_kernel(b),
-		   update_bytes(b) * (held_moments(b, stage, true) - local),
-		   (int)b->rules->optimizer_kernels);
+	put_update(b, stage, ends);
 	if (is_narrow(b) && !casts_gathered(b))
 		put_memory(b, "cast_weights", "cast",
 			   4 * (stage.dense - ends.dense +

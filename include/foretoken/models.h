@@ -279,7 +279,15 @@ enum ft_scaling {
 	FT_SCALING_NV
 };
 
-enum ft_optimizer { FT_ADAM, FT_MUON };
+enum ft_optimizer {
+	FT_ADAM,      /* AdamW: two moments */
+	FT_ADAM_8BIT, /* both in 8 bit, with a scale in fp32 for each 256 of them */
+	FT_ADAFACTOR, /* a matrix's second moment by its rows and columns, no first */
+	FT_SGD,
+	FT_SGD_MOMENTUM,
+	FT_MUON, /* one moment of a layer's matrices; all else by AdamW */
+	FT_OPTIMIZERS
+};
 
 /* Parts of a layer that selective recomputation can name; a plan has a set of them. */
 enum ft_module {
@@ -470,6 +478,10 @@ const char *ft_graphs_name(enum ft_graphs graphs);
 const char *ft_dispatcher_name(enum ft_dispatcher dispatcher);
 const char *ft_scaling_name(enum ft_scaling scaling);
 const char *ft_optimizer_name(enum ft_optimizer optimizer);
+
+/* What it keeps for a parameter, in bytes, where a moment has `width` bytes; under Muon of what AdamW
+ * updates. Adafactor's rows and columns, about a thousandth of a byte, are not counted. */
+double ft_optimizer_state_bytes(enum ft_optimizer optimizer, double width);
 
 #ifdef __cplusplus
 }

@@ -49,7 +49,8 @@ enum ft_host {
 	FT_HOST_PIPELINE,    /* one send or receive */
 	FT_HOST_OPTIMIZER,
 	FT_HOST_OPTIMIZER_TENSOR, /* one parameter tensor of an update */
-	FT_HOST_SHARD_TENSOR,	  /* beyond that: of a tensor that FSDP wraps */
+	FT_HOST_TENSOR_UPDATE,	  /* the same where operations update it one by one */
+	FT_HOST_SHARD_TENSOR,	  /* beyond the former: of a tensor that FSDP wraps */
 	FT_HOST_STEP,		  /* the loop around one step */
 	FT_HOST_ADAPTER,	  /* one adapter, in one pass */
 	FT_HOST_TENSOR_OP, /* a launch of eager DTensor, beside the launch itself */
@@ -122,6 +123,7 @@ struct ft_layout_rules {
 	bool forced_in_turn; /* forced balance numbers experts on; else they are drawn */
 	bool weighted_activation; /* of experts, by the router; else their outputs are */
 	bool fused_softmax;	 /* of unfused attention: scale, mask, softmax in one */
+	bool narrow_softmax;	 /* else they are kernels in 16 bit, not in fp32 */
 	bool fused_loss;	 /* no fp32 copy of the logits */
 	bool loss_in_operations; /* on fp32, a kernel each, as nanotron has it */
 	bool autocast;		 /* fp32 weights, cast to 16 bit each forward */
@@ -304,9 +306,9 @@ enum { FT_STACK_CCLS = 4, FT_STACK_GENERATIONS = 8 };
 #define FT_RUNS_ALL (~0U)
 
 /* What a framework can run, for ft_stack_runs: a bit for each word that its stack lists; all
- * where it lists none. */
+ * where it lists none, of optimizers adam and muon. */
 struct ft_stack_has {
-	unsigned parallel, sharding;
+	unsigned parallel, sharding, optimizers;
 	bool predicted_tokens; /* does it train those ahead of the next (MTP)? */
 	/* is a layer of one sequence that is checkpointed still compiled? */
 	bool compiled_recompute;
@@ -354,7 +356,7 @@ struct ft_stack *ft_stack_load(const char *name, const struct ft_mark *at,
 void ft_stack_free(struct ft_stack *stack);
 
 /* Does its framework have this way to split a model (tp, pp, vpp, cp, ep, etp: the words of
- * training.parallel), or this sharding? */
+ * training.parallel), this sharding, or this optimizer? */
 bool ft_stack_runs(const struct ft_stack *stack, const char *word);
 
 /* What products take on GPUs of this generation, over the time of the GPU's profile. */

@@ -146,12 +146,12 @@ enum ft_event {
 enum { FT_OP_WAITS = FT_STREAMS - 1 };
 
 struct ft_op {
-	uint32_t work;	  /* index into works */
-	uint8_t stream;	  /* enum ft_stream */
-	uint8_t launches; /* kernels that the host launches for it */
-	bool optimizer;	  /* counted as the optimizer's time */
-	bool graphed;	  /* launched by a CUDA or HIP graph: no host time */
-	bool host_waits;  /* the host launches nothing more until it is over */
+	uint32_t work;	   /* index into works */
+	uint16_t launches; /* kernels that the host launches for it */
+	uint8_t stream;	   /* enum ft_stream */
+	bool optimizer;	   /* counted as the optimizer's time */
+	bool graphed;	   /* launched by a CUDA or HIP graph: no host time */
+	bool host_waits;   /* the host launches nothing more until it is over */
 	bool reverse; /* of a pipeline: forward from the next stage to the one before, or
 		       * backward the other way, as in a V's second half */
 	uint8_t record;		   /* event, or FT_EVENT_NONE */
