@@ -137,7 +137,7 @@ cat >"$tmp/grouped.yaml" <<-E
 	model: llama3-70b
 	cluster: {gpu: h100-sxm, gpus: 64}
 	stack: nemo-25.02
-	training: {sequence_length: 8192, global_batch_size: 128, zero_group: 8, lora: {rank: 16}}
+	training: {sequence_length: 8192, global_batch_size: 128, sharding: zero1, zero_group: 8, lora: {rank: 16}}
 E
 ok "groups of the first plan that do not go without saying" prints "It has zero_group 8" $f plan "$tmp/grouped.yaml" --top 1
 ok "a key that does nothing in the plan found is not in it" idle reshard_after_forward
