@@ -91,6 +91,18 @@ static bool drain(struct ft_store *store, FILE *in, size_t *n, struct ft_error *
 	return ft_store_end(store, err) && ok;
 }
 
+/* The file that tells a probe what is done could not be opened. */
+static int cannot_tell(const char *done, int file, struct arena *mem)
+{
+	fprintf(stderr, "foretoken: error: %s: %s\n", done, strerror(errno));
+	if (file >= 0) {
+		close(file);
+		unlink(done);
+	}
+	arena_release(mem);
+	return 1;
+}
+
 int calibrate_probe(const struct calibrate_args *a, struct ft_store *store)
 {
 	struct arena mem = { 0 };
@@ -103,9 +115,7 @@ int calibrate_probe(const struct calibrate_args *a, struct ft_store *store)
 	pid_t child;
 
 	if (!out)
-		return fprintf(stderr, "foretoken: error: %s: %s\n", done,
-			       strerror(errno)),
-		       1;
+		return cannot_tell(done, file, &mem);
 	ok = write_done(store, a->backend ? a->backend : "cpu", out, &err);
 	fclose(out);
 	child = ok ? start_probe(a, done, &from) : -1;

@@ -362,9 +362,10 @@ static bool set_shard(struct draft *d)
 	if (plan->sharding == FT_ALONE && same > 1)
 		return reader_fail(
 			&d->top, "sharding",
-			"none is for one rank alone, and %lld hold the same part of "
-			"the model (dp x cp): their gradients have to be summed; set "
-			"ddp, or what divides their state",
+			"none is for one rank alone, but %lld ranks hold the same part "
+			"of the model (dp x cp), and their gradients have to be "
+			"summed; set ddp, or zero1, fsdp or another that divides "
+			"their state",
 			(long long)same);
 	if (plan->sharding != FT_HSDP)
 		return true;

@@ -347,7 +347,8 @@ int64_t ft_plan_near_shard(const struct ft_plan *p, int64_t ranks_per_node)
 
 void ft_plan_unwrap(struct ft_plan *p, const struct ft_plan_context *context)
 {
-	if (context->unwrapped_alone && p->sharding == FT_DDP && p->dp * p->cp == 1)
+	if (context->unwrapped_alone && !context->open && p->sharding == FT_DDP &&
+	    p->dp * p->cp == 1)
 		p->sharding = FT_ALONE;
 }
 

@@ -65,6 +65,17 @@ static void put_words(FILE *out, const char *text, size_t *column)
 	*column += n;
 }
 
+/* A model's name; where its keys make it as large in all scenarios, how large. */
+static bool is_model(const struct ft_answers *a, const char *key)
+{
+	double first = ft_model_parameters(a->scenario[0]->model);
+
+	for (size_t i = 1; i < a->n; i++)
+		if (ft_model_parameters(a->scenario[i]->model) != first)
+			return false;
+	return !strcmp(key, "model") || !strcmp(key, "model.name");
+}
+
 static void what_is_common(FILE *out, const struct ft_answers *a,
 			   const struct ft_settings *all)
 {
@@ -78,7 +89,7 @@ static void what_is_common(FILE *out, const struct ft_answers *a,
 
 		if (x->differs)
 			continue;
-		if (!strcmp(x->key, "model") || !strcmp(x->key, "model.name"))
+		if (is_model(a, x->key))
 			snprintf(text, sizeof(text), "%s %s (%.4g B parameters),",
 				 x->key, x->value[0],
 				 ft_model_parameters(a->scenario[0]->model) * 1e-9);

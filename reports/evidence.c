@@ -248,8 +248,8 @@ static const char *on_time(const struct ft_scenario *s, const struct ft_outcome 
 	if (u->recovery > 0 && lacks_spares(s))
 		n += snprintf(
 			text + n, (size_t)(SENTENCE - n),
-			"; a spare server takes a failed one's place, and the bill "
-			"has none");
+			"; a spare server is assumed to take a failed one's place, "
+			"but the bill has none");
 	snprintf(text + n, (size_t)(SENTENCE - n), ".");
 	return any ? text : "";
 }

@@ -160,7 +160,7 @@ char *plot_tornado(struct plots *p, struct ft_error *err)
 			"set xlabel 'USD per million tokens'\n"
 			"set style fill solid 0.9 noborder\nset ytics (%s)\n"
 			"set yrange [-0.6:%zu - 0.4]\nset grid xtics noytics\n"
-			"set key outside below\nset lmargin 28\n%s",
+			"set key outside above\nset lmargin 28\n%s",
 			tics, bars, script);
 	q.height = (int)(120 + 34 * bars);
 	return plot_draw(&q, script, err);

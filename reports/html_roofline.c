@@ -107,7 +107,7 @@ char *plot_roofline(struct plots *p, struct ft_error *err)
 	const char *script =
 		"set logscale x\nset xlabel 'FLOP per byte'\n"
 		"set ylabel 'TFLOP/s'\nset xrange [30:20000]\nset yrange [0:*]\n"
-		"set key bottom right\nset samples 400\n"
+		"set key above\nset samples 400\n"
 		"roof(x, peak, rate) = x * rate < peak ? x * rate : peak\n"
 		"plot ";
 	struct plot q;

@@ -29,7 +29,7 @@ static void parameters(FILE *out, const struct ft_model *m, const struct ft_lora
 	if (active < all)
 		fprintf(out, " (%.4g B active)", active * 1e-9);
 	if (lora->rank)
-		fprintf(out, ", %.4g M of adapters trained",
+		fprintf(out, ", and adapters of %.4g M, which alone are trained",
 			ft_model_lora_parameters(m, lora) * 1e-6);
 }
 

@@ -19,15 +19,43 @@ struct whole {
 	size_t cap;
 };
 
+/* A word where others have a map is the name in that map: model: X is model: {name: X}, cluster.gpu: X is {extends: X}. */
+static const struct node *as_name(struct arena *mem, const struct ft_scenario *s,
+				  const char *path)
+{
+	const char *key = strrchr(path, '.');
+	const struct node *n;
+
+	if (!key || (strcmp(key, ".name") != 0 && strcmp(key, ".extends") != 0))
+		return NULL;
+	n = node_path(s->resolved, arena_text_n(mem, path, (size_t)(key - path)));
+	return n && n->kind == NODE_SCALAR ? n : NULL;
+}
+
 /* A key that does nothing there has no value. */
 static const char *value_of(struct arena *mem, const struct ft_scenario *s,
 			    const char *path)
 {
 	const struct node *n = node_path(s->resolved, path);
 
+	if (!n)
+		n = as_name(mem, s, path);
 	if (!n || scenario_idle_value(s, path))
 		return "-";
 	return n->kind == NODE_SCALAR ? n->text : node_flow(mem, n);
+}
+
+/* Has one of them a map there, whose leaves are told one by one? */
+static bool is_map_in_one(const char *path, const struct ft_scenario *const *s,
+			  size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		const struct node *at = node_path(s[i]->resolved, path);
+
+		if (at && at->kind == NODE_MAP)
+			return true;
+	}
+	return false;
 }
 
 static bool known(const struct whole *w, const char *path)
@@ -44,7 +72,7 @@ static void put(struct whole *w, const char *path, const struct ft_scenario *con
 	struct ft_setting *x;
 	bool any = false;
 
-	if (known(w, path))
+	if (known(w, path) || is_map_in_one(path, s, n))
 		return;
 	if (w->settings.n == w->cap)
 		w->settings.setting = ARENA_GROW(&w->mem, w->settings.setting, &w->cap);

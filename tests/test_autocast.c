@@ -154,6 +154,40 @@ static void copies_go_with_the_backward_pass(void **state)
 	drop(&p);
 }
 
+/* Those of layers that run again go with the loss where autocast is left behind it, and come once more with each backward pass;
+ * beside them stands the loss, without its gradient. Where autocast reaches beyond the loss they stay. */
+static void copies_of_a_checkpoint_go_with_the_loss(void **state)
+{
+	static const char *const stacks[] = { TRAINER, "torch-2.11-eager" };
+	double layer = 4. * H * H - 2. * H * H / 2 + 3. * H * 1536 + 2 * H;
+	double head = 2. * H * 1000;
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		const struct ft_segment *up, *loss, *back;
+		bool stays = i > 0;
+		struct parts p;
+
+		build(&p, LLAMA,
+		      "{sequence_length: 1024, global_batch_size: 2, micro_batch_size: 2, "
+		      "recompute: full, sharding: none}",
+		      stacks[i], 1);
+		up = segment_of(p.graph, "forward");
+		loss = segment_of(p.graph, "head");
+		back = segment_of(p.graph, "backward");
+		near_frac(up->net_bytes[FT_MEMORY_OTHER], 2 * layer, 1e-12);
+		near_frac(1e6 + loss->net_bytes[FT_MEMORY_OTHER],
+			  1e6 + head - (stays ? 0 : LAYERS * 2 * layer), 1e-12);
+		near_frac(loss->peak_bytes[FT_MEMORY_OTHER],
+			  head + (stays ? 2 : 10) * 1000. * TOKENS, 1e-12);
+		near_frac(1 + back->net_bytes[FT_MEMORY_OTHER],
+			  1 - (stays ? 2 * layer : 0), 1e-12);
+		near_frac(1 + back->peak_bytes[FT_MEMORY_OTHER],
+			  1 + (stays ? 0 : 2 * layer), 1e-12);
+		drop(&p);
+	}
+}
+
 /* A LayerNorm on 16-bit weights keeps its input in fp32; gelu_new's power leaves 12 where 6 were. What q, k and v of OPT read
  * is three copies. An RMS norm of Llama's class has its output in fp32 only where its weights are. */
 static void autocast_keeps_what_it_casts(void **state)
@@ -239,6 +273,35 @@ static void a_config_that_drops_out_does(void **state)
 		  2 * H, 1e-12);
 }
 
+/* Scores that documents or a window leave out are not drawn for. */
+static void what_is_left_out_is_not_dropped(void **state)
+{
+	static const char mistral[] =
+		"{model_type: mistral, hidden_size: 512, intermediate_size: 1536, num_hidden_layers: 4, "
+		"num_attention_heads: 8, num_key_value_heads: 4, vocab_size: 1000, "
+		"attention_dropout: 0.1, sliding_window: 256}";
+	static const struct {
+		const char *model, *plan;
+		double keys;
+	} kinds[] = {
+		{ GPT(", attn_pdrop: 0.1"), ALONE(NARROW ", document_length: 256"),
+		  128 },
+		{ GPT(", attn_pdrop: 0.1"), ALONE(NARROW ", document_length: 768"),
+		  (768. * 768 + 256. * 256) / 2 / 1024 },
+		{ mistral, ALONE(NARROW), 256 * (1 - 256. / 2048) },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++) {
+		struct parts p;
+
+		build(&p, kinds[i].model, kinds[i].plan, "torch-2.11-eager", 1);
+		near_frac(sum_of(p.graph, "attention_dropout").bytes,
+			  LAYERS * (3 + 1.8) * TOKENS * HEADS * kinds[i].keys, 1e-12);
+		drop(&p);
+	}
+}
+
 /* A model that is compiled as a whole attends under its causal mask, and its head's odd edge is padded. */
 static void a_whole_model_is_compiled(void **state)
 {
@@ -321,9 +384,11 @@ int main(void)
 		cmocka_unit_test(none_is_of_one_rank),
 		cmocka_unit_test(ddp_of_one_may_be_none),
 		cmocka_unit_test(copies_go_with_the_backward_pass),
+		cmocka_unit_test(copies_of_a_checkpoint_go_with_the_loss),
 		cmocka_unit_test(autocast_keeps_what_it_casts),
 		cmocka_unit_test(autocast_moves_what_it_casts),
 		cmocka_unit_test(a_config_that_drops_out_does),
+		cmocka_unit_test(what_is_left_out_is_not_dropped),
 		cmocka_unit_test(a_whole_model_is_compiled),
 		cmocka_unit_test(adapters_in_fp32_take_its_memory),
 		cmocka_unit_test(adapters_are_named_as_classes_name_them),

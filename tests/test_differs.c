@@ -282,6 +282,43 @@ static void settings_are_every_leaf_that_says_something(void **state)
 	ft_shelf_free(shelf);
 }
 
+/* model: X is model: {name: X}, and so are a GPU, a node and what else may be extended: one thing said in two ways is
+ * one setting. */
+static void a_word_is_the_name_in_a_map(void **state)
+{
+	static const char *const text[] = {
+		"{model: {name: llama3-8b, num_hidden_layers: 8}, cluster: {gpu: {extends: h100-sxm, "
+		"memory: {bandwidth: 3 TB/s}}, gpus: 8}, training: "
+		"{global_batch_size: 8, sequence_length: 1024}}",
+		"{model: llama3-8b, cluster: {gpu: h100-sxm, gpus: 8}, training: "
+		"{global_batch_size: 8, sequence_length: 1024}}",
+	};
+	struct ft_shelf *shelf = ft_shelf_new();
+	const struct ft_scenario *s[2];
+	struct arena mem = { 0 };
+	struct ft_settings *all;
+	struct ft_error err;
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		s[i] = made(&mem, shelf, text[i], &err);
+		ok_or_say(s[i], err);
+	}
+	all = ft_study_settings(s, 2);
+	assert_null(setting_of(all, "model"));
+	assert_null(setting_of(all, "cluster.gpu"));
+	assert_false(setting_of(all, "model.name")->differs);
+	assert_false(setting_of(all, "cluster.gpu.extends")->differs);
+	assert_string_equal(setting_of(all, "model.num_hidden_layers")->value[0], "8");
+	assert_string_equal(setting_of(all, "model.num_hidden_layers")->value[1], "-");
+	assert_true(setting_of(all, "cluster.gpu.memory.bandwidth")->differs);
+	ft_settings_free(all);
+	for (int i = 0; i < 2; i++)
+		ft_scenario_free((struct ft_scenario *)s[i]);
+	ft_shelf_free(shelf);
+	arena_release(&mem);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -290,6 +327,7 @@ int main(void)
 		cmocka_unit_test(no_two_are_called_alike),
 		cmocka_unit_test(namesakes_are_told_by_their_files),
 		cmocka_unit_test(settings_are_every_leaf_that_says_something),
+		cmocka_unit_test(a_word_is_the_name_in_a_map),
 	};
 
 	return cmocka_run_group_tests_name("study/differs", tests, NULL, NULL);

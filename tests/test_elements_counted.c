@@ -158,7 +158,7 @@ static void adapters_mask_and_add(void **state)
 }
 
 /* Their input cast to fp32 and back, and its gradient: 12 bytes a number each; none where they are
- * in 16 bit. */
+ * in 16 bit. A mask of a byte lies between both casts, and so reads and writes fp32. */
 static void adapters_in_fp32_cast(void **state)
 {
 	(void)state;
@@ -167,14 +167,19 @@ static void adapters_in_fp32_cast(void **state)
 		struct parts p;
 
 		step(&p, "llama3-8b", "transformers-5-eager", 1, 1,
-		     arena_printf(&mem,
-				  "ep: 1}, lora: {rank: 8, fp32_adapters: %s, targets: "
-				  "[q_proj, k_proj, down_proj]}",
-				  wide ? "true" : "false"));
+		     arena_printf(
+			     &mem,
+			     "ep: 1}, lora: {rank: 8, dropout: true, fp32_adapters: %s, targets: "
+			     "[q_proj, k_proj, down_proj]}",
+			     wide ? "true" : "false"));
 		assert_true(launches_of(p.graph, "lora_cast") ==
 			    wide * LAYERS * 3 * 2 * 4);
 		near_frac(sum_of(p.graph, "lora_cast").bytes,
 			  wide * LAYERS * 2 * 12 * tokens_of(&p) * (2 * 4096 + 14336),
+			  1e-12);
+		near_frac(sum_of(p.graph, "lora_dropout").bytes,
+			  LAYERS * 2 * (wide ? 9 : 5) * tokens_of(&p) *
+				  (2 * 4096 + 14336),
 			  1e-12);
 		drop(&p);
 		arena_release(&mem);

@@ -85,6 +85,7 @@ static void draw(struct drawn *d)
 	d->rules.unsharded_pipeline = below(2);
 	d->rules.whole_gradients = below(3) == 0;
 	d->rules.fsdp_copy_out_bytes = (double)(2 * below(2));
+	d->rules.bucket_copy_bytes = (double)(8 * below(2));
 	d->b.autocast = below(4) == 0;
 	for (int i = 0; i < LAYERS; i++)
 		d->unit[i] = any_held();
@@ -168,6 +169,9 @@ static void mixed(const struct drawn *d, double want[FT_MEMORIES])
 			want[FT_MEMORY_GRADIENTS] += 2 * all;
 	}
 	want[FT_MEMORY_GRADIENTS] += stand_ins(d);
+	if (p->sharding == FT_DDP && (p->dp * p->cp > 1 || p->pp == 1) &&
+	    d->rules.tensor_parallel == FT_TP_DTENSOR && d->rules.bucket_copy_bytes > 0)
+		want[FT_MEMORY_OTHER] = width * all;
 	want[FT_MEMORY_WEIGHTS] = each * (d->stage.dense - d->ends.dense) +
 				  of_experts * d->stage.experts + 2 * d->ends.dense +
 				  d->stage.frozen + d->stage.frozen_experts;
@@ -189,7 +193,7 @@ static void autocast(const struct drawn *d, double want[FT_MEMORIES])
 		want[FT_MEMORY_GRADIENTS] += 2 * all;
 	want[FT_MEMORY_WEIGHTS] = 4 * all + d->stage.frozen + d->stage.frozen_experts;
 	want[FT_MEMORY_OPTIMIZER] = state_of(d, 4);
-	if (p->sharding == FT_DDP && (p->dp > 1 || p->pp == 1))
+	if (p->sharding == FT_DDP && (p->dp * p->cp > 1 || p->pp == 1))
 		want[FT_MEMORY_OTHER] = (p->micro_batches == 1 ? 4 : 8) * all;
 }
 

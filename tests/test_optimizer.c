@@ -175,7 +175,8 @@ static void update_is_counted(const struct drawn *d)
 		    (plan->optimizer == FT_ADAFACTOR));
 	assert_true((host_times(d->p.graph, FT_HOST_OPTIMIZER_TENSOR) > 0) !=
 		    (plan->optimizer == FT_ADAFACTOR));
-	expect(&d->p, "gradient_norm", rules->scaled_gradients, 2 * gradient * own, 2);
+	expect(&d->p, "gradient_norm", rules->scaled_gradients,
+	       (rules->tensor_parallel == FT_TP_DTENSOR ? 3 : 2) * gradient * own, 2);
 	expect(&d->p, "norm_sum", rules->scaled_gradients && d->replicas > 1, 8, 0);
 	expect(&d->p, "cast_weights",
 	       ft_dtype_bytes(plan->precision) < 2 && !passes_cast_weights(d),

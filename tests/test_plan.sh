@@ -23,6 +23,8 @@ ok "a table, with the reason" prints "^Why the first: " $f plan "$tmp/a.yaml"
 ok "plans that the stack refuses are counted" prints "legal plans, [0-9]* refused by the stack or the model, [0-9]* fit" $f plan "$tmp/a.yaml" --set stack=jax-0.11 --set training.sharding=fsdp --set training.recompute=full
 ok "a line of reason for each of the others" prints "^    2  .* slower" $f plan "$tmp/a.yaml"
 ok "and what the table has no column for" prints "^    [2-9]  .* slower: .*; zero_group [0-9]*$" $f plan "$tmp/a.yaml" --set training.sharding=zero1 --set training.parallel.tp=1 --set training.parallel.pp=1 --set training.recompute=full --free zero_group --top 6
+ok "a wrapper that one rank goes without is there on several" prints "^1 .* ddp  " $f plan "$tmp/a.yaml" --set stack=transformers-5-trainer --set training.sharding=ddp --set training.recompute=none --top 1
+ok "and on one it is not" prints "^1 .* none  " $f plan "$tmp/a.yaml" --set stack=transformers-5-trainer --set training.sharding=ddp --set training.recompute=none --set cluster.gpus=1 --top 1
 ok "the best and the simplest of those like it" prints "within the range of the best's prediction" $f plan "$tmp/a.yaml"
 keys() { # the keys that others rely on, and a document that simulate takes and answers alike
 	$f plan "$tmp/a.yaml" --json --top 2 >"$tmp/j" &&
@@ -135,7 +137,7 @@ cat >"$tmp/grouped.yaml" <<-E
 	model: llama3-70b
 	cluster: {gpu: h100-sxm, gpus: 64}
 	stack: nemo-25.02
-	training: {sequence_length: 8192, global_batch_size: 128, zero_group: 8, lora: {rank: 16}}
+	training: {sequence_length: 8192, global_batch_size: 128, sharding: zero1, zero_group: 8, lora: {rank: 16}}
 E
 ok "groups of the first plan that do not go without saying" prints "It has zero_group 8" $f plan "$tmp/grouped.yaml" --top 1
 ok "a key that does nothing in the plan found is not in it" idle reshard_after_forward

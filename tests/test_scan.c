@@ -10,6 +10,9 @@
 #define MODEL \
 	"{model_type: llama, num_hidden_layers: 3, hidden_size: 4096, num_attention_heads: 32, " \
 	"num_key_value_heads: 8, intermediate_size: 14336, vocab_size: 32000}"
+#define PREDICTING \
+	"{model_type: llama, num_hidden_layers: 3, hidden_size: 4096, num_attention_heads: 32, " \
+	"num_key_value_heads: 8, intermediate_size: 14336, vocab_size: 32000, num_nextn_predict_layers: 2}"
 #define PLAN(more) \
 	"{sequence_length: 4096, micro_batch_size: 2, global_batch_size: 2, sharding: fsdp, " \
 	"gradient_dtype: bf16, " more "}"
@@ -132,6 +135,40 @@ static void stages_are_not_stacked(void **state)
 	drop(&p);
 }
 
+/* Of activations, what a step holds behind each of its segments; nothing in the end. */
+static void all_is_given_back(const char *model, const char *plan)
+{
+	double held = 0;
+	struct parts p;
+
+	build(&p, model, plan, SCAN, 1);
+	for (size_t i = 0; i < p.graph->rank_class[0].n_calls; i++) {
+		const struct ft_call *call = &p.graph->rank_class[0].call[i];
+
+		held += call->repeat * p.graph->segment[call->segment]
+					       .net_bytes[FT_MEMORY_ACTIVATIONS];
+		assert_true(held > -1);
+	}
+	assert_true(fabs(held) < 1);
+	drop(&p);
+}
+
+/* Rows of layers that wait in host memory are not there to be given back. A layer of predicted tokens is no turn of
+ * the scan, and gives back its own with its backward. */
+static void what_is_kept_is_given_back_once(void **state)
+{
+	(void)state;
+	for (int offloaded = 0; offloaded <= LAYERS; offloaded++) {
+		char plan[240];
+
+		snprintf(plan, sizeof(plan),
+			 PLAN("recompute: full, offload_layers: %d"), offloaded);
+		all_is_given_back(MODEL, plan);
+		all_is_given_back(PREDICTING, plan);
+	}
+	all_is_given_back(PREDICTING, NONE);
+}
+
 /* The update moves as an addition does; PyTorch's has a curve of its own. */
 static void the_update_is_compiled(void **state)
 {
@@ -162,6 +199,7 @@ int main(void)
 		cmocka_unit_test(what_is_kept_is_stacked),
 		cmocka_unit_test(gradients_are_stacked),
 		cmocka_unit_test(stages_are_not_stacked),
+		cmocka_unit_test(what_is_kept_is_given_back_once),
 		cmocka_unit_test(the_update_is_compiled),
 	};
 

@@ -3,7 +3,8 @@
  *
  * Beside a product of k inputs and n outputs: k x rank, rank x n, a scaling and an addition,
  * in 16 bit; with dropout a masked copy of the input. Adapters in fp32 under autocast have their
- * input, and its gradient, cast to fp32 and back, 12 bytes a number, and their own copy of the input is kept. Backward: two
+ * input, and its gradient, cast to fp32 and back, 12 bytes a number, with the mask between both casts (PEFT's lora/layer.py, read
+ * 2026-11-29), and their own copy of the input is kept. Backward: two
  * gradients of each of the two, and the addition to the input's gradient. Under tensor parallelism each product is
  * split once, and the rank-wide tensor between the two is gathered or summed (Megatron's
  * adapters).
@@ -98,6 +99,7 @@ static void one(struct builder *b, const struct adapter *a, bool backward)
 	double in = (double)(a->tokens * a->in), out = (double)(a->tokens * a->out);
 	bool dropout = b->plan->lora.dropout;
 	double casts = b->plan->lora.fp32 ? 12 * in : 0;
+	double dropped = !dropout ? 0 : b->plan->lora.fp32 ? 9 * in : 5 * in;
 
 	if (!b->graphed)
 		host(b, FT_HOST_ADAPTER, 1);
@@ -105,7 +107,7 @@ static void one(struct builder *b, const struct adapter *a, bool backward)
 		out /= (double)b->plan->tp;
 	if (!backward) {
 		put_memory(b, "lora_cast", "cast_autocast", casts, 4);
-		put_memory(b, "lora_dropout", "dropout", dropout ? 5 * in : 0, 1);
+		put_memory(b, "lora_dropout", "dropout", dropped, 1);
 		down_product(b, a, FT_FORWARD);
 		between(b, a, false);
 		up_product(b, a, FT_FORWARD);
@@ -117,7 +119,7 @@ static void one(struct builder *b, const struct adapter *a, bool backward)
 	between(b, a, true);
 	down_product(b, a, FT_DGRAD);
 	down_product(b, a, FT_WGRAD);
-	put_memory(b, "lora_dropout", "mul", dropout ? 5 * in : 0, 1);
+	put_memory(b, "lora_dropout", "mul", dropped, 1);
 	put_memory(b, "lora_cast", "cast_autocast", casts, 4);
 	put_memory(b, "lora_add", "add", 6 * in, 1);
 }

@@ -82,13 +82,13 @@ static bool drops_scores(const struct builder *b)
  * bytes at eight shapes of cuDNN's on an H200; 12 and 3.6 at heads of 256. */
 void put_score_dropout(struct builder *b, const struct layer_sizes *s, bool backward)
 {
-	double seq = (double)b->plan->sequence, window = (double)s->l->window;
-	double keys = b->model->causal ? seq / 2 : seq;
+	double seq = (double)b->plan->sequence;
+	double keys = is_masked(b, s->l) ?
+			      seq :
+			      ft_layer_pairs(s->l, b->plan->sequence,
+					     window_of(b, s->l), b->model->causal) /
+				      seq;
 
-	if (is_masked(b, s->l))
-		keys = seq;
-	else if (window > 0 && window < keys)
-		keys = window;
 	if (b->model->attention_dropout)
 		put_memory(b, "attention_dropout", "dropout",
 			   (backward ? 1.8 : 3) * (double)(s->tokens * s->heads) * keys,

@@ -7,7 +7,7 @@
  *                    that keep them 2 weight and g gradient besides, and no 4/n gradient
  *   autocast         4 weight + 4 gradient + 8 optimizer, and 2 from its forward to its backward; under ddp
  *                    buckets 4 (8: several micro-batches)
- *   all 16 bit       2 + 2 + 4
+ *   all 16 bit       2 + 2 + 4, and 2 under ddp where gradients are copied into buckets
  *   frozen           its format's width alone (/n under fsdp)
  * The optimizer's 8 and 4 are Adam's two moments; others keep less (ft_optimizer_state_bytes).
  *   DeepSpeed's BF16_Optimizer: 2 more, a micro-batch's gradients
@@ -66,6 +66,11 @@ static double stand_in_bytes(const struct builder *b)
 	return hands_stand_ins(b) && b->plan->micro_batches > 1 ? 2 * most : 0;
 }
 
+static bool is_wrapped(const struct ft_plan *p)
+{
+	return p->sharding == FT_DDP && (p->dp * p->cp > 1 || p->pp == 1);
+}
+
 /* PyTorch's DDP lays its buckets twice in the first steps of a job; and the gradients of micro-batches
  * that are not reduced are tensors of their own. Source: peaks of GPT 1.5B on two H100, 55.6, 62.1 and, with
  * two micro-batches, 68.7 GB, 4 bytes a parameter apart; nine steps of Transformers, whose peaks were taken
@@ -73,9 +78,16 @@ static double stand_in_bytes(const struct builder *b)
  * pipeline that is alone has no wrapper. */
 static double bucket_copies(const struct ft_plan *p)
 {
-	bool wrapped = p->sharding == FT_DDP && (p->dp > 1 || p->pp == 1);
+	return !is_wrapped(p) ? 0 : p->micro_batches > 1 ? 2 : 1;
+}
 
-	return !wrapped ? 0 : p->micro_batches > 1 ? 2 : 1;
+/* Buckets that gradients are copied into, and out of again, stay while those come and go: DDP's unless gradient_as_bucket_view is
+ * asked for (torch/csrc/distributed/c10d/reducer.cpp, read 2026-11-29). Their second set was not counted here. */
+static double copied_buckets(const struct builder *b, double all)
+{
+	bool copied = b->rules->bucket_copy_bytes > 0 && gradients_come(b);
+
+	return copied && is_wrapped(b->plan) ? gradient_width(b) * all : 0;
 }
 
 /* Under fsdp others come and go with the units. */
@@ -155,6 +167,7 @@ void base_bytes(const struct builder *b, struct held stage, struct held ends,
 		return;
 	}
 	bytes[FT_MEMORY_GRADIENTS] += stand_in_bytes(b);
+	bytes[FT_MEMORY_OTHER] = copied_buckets(b, all);
 	if (wide_adapters(b))
 		of_wide_adapters(b, stage, bytes);
 	else

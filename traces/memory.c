@@ -99,12 +99,37 @@ static double layer_gradient_bytes(const struct builder *b, int64_t layer)
 		    score_gradients(b, &s));
 }
 
-/* Autocast's copies of weights stay for the backward pass, which frees them. */
-static void copies_bytes(struct builder *b, struct held unit, bool backward)
+/* Autocast's copies of weights stay for the backward pass, which frees them. Those of a layer that runs again are held by
+ * autocast alone; where only the forward pass runs under it (Trainer) they go with the loss, and are made anew by the
+ * backward pass. Source: PyTorch's autocast_mode.cpp (cached_cast, clear_cache), Transformers' Trainer.compute_loss under
+ * compute_loss_context_manager (read 2026-11-29). */
+static bool copies_go_early(const struct builder *b, int64_t layer)
 {
-	double copies = 2 * (unit.dense + unit.experts);
+	return b->autocast && b->rules->autocast_always && b->plan->pp == 1 &&
+	       !b->model->predicted && layer_recompute(b, layer) == FT_RECOMPUTE_FULL;
+}
 
-	if (b->autocast && b->part != PART_WEIGHTS)
+static double copies_of(struct held unit)
+{
+	return 2 * (unit.dense + unit.experts);
+}
+
+static double early_copies(const struct builder *b)
+{
+	double sum = 0;
+
+	for (int64_t l = 0; l < b->model->n_layers; l++)
+		sum += copies_go_early(b, l) ? copies_of(b->unit[l]) : 0;
+	return sum;
+}
+
+static void copies_bytes(struct builder *b, double copies, bool backward, bool again)
+{
+	if (!b->autocast || b->part == PART_WEIGHTS)
+		return;
+	if (again)
+		take(b, FT_MEMORY_OTHER, backward ? 0 : copies, copies);
+	else
 		take(b, FT_MEMORY_OTHER, backward ? -copies : copies,
 		     backward ? 0 : copies);
 }
@@ -116,7 +141,8 @@ void layer_bytes(struct builder *b, int64_t layer, bool backward)
 	double again = whole - saved;
 	double goes = is_stacked(b) ? 0 : saved; /* with its own backward */
 
-	copies_bytes(b, layer_held(b, layer), backward);
+	copies_bytes(b, copies_of(layer_held(b, layer)), backward,
+		     copies_go_early(b, layer));
 	if (b->part != PART_WEIGHTS)
 		take(b, FT_MEMORY_ACTIVATIONS, 0,
 		     (backward ? 2 : 1) * gathered_context_bytes(b, layer));
@@ -135,15 +161,26 @@ void layer_bytes(struct builder *b, int64_t layer, bool backward)
 		     backward ? again : saved);
 }
 
+/* What a turn of a scan keeps on the GPU: where it waits in host memory, nothing. */
+static double stacked_bytes(const struct builder *b, int64_t layer)
+{
+	return is_stacked(b) && !b->offload[layer] ?
+		       layer_saved_bytes(b, layer, layer_recompute(b, layer)) :
+		       0;
+}
+
+void layer_beside_scan(struct builder *b, int64_t layer)
+{
+	take(b, FT_MEMORY_ACTIVATIONS, -stacked_bytes(b, layer), 0);
+}
+
 /* Behind the scan's backward what its turns kept goes, all of it. */
 void scan_ends(struct builder *b)
 {
 	double kept = 0;
 
-	if (!is_stacked(b))
-		return;
 	for (int64_t l = 0; l < b->model->n_layers; l++)
-		kept += layer_saved_bytes(b, l, layer_recompute(b, l));
+		kept += stacked_bytes(b, l);
 	take(b, FT_MEMORY_ACTIVATIONS, -kept, -kept);
 }
 
@@ -317,6 +354,10 @@ static double logits_peak(const struct builder *b, struct held root, double logi
 	double whole = b->plan->reshard_after_forward ? unit_bytes(b, root) : 0;
 	double peak = gathered_root(b, root) + 2 * logits;
 
+	if (!backward &&
+	    early_copies(b) >
+		    0) /* beside which the loss stands, without its gradient */
+		return gathered_root(b, root) + (loss_width(b) - 2) * logits;
 	if (!backward)
 		return peak;
 	peak = fmax(peak, whole + 2 * logits);
@@ -333,7 +374,8 @@ void head_bytes(struct builder *b, struct held root, bool backward)
 		take(b, FT_MEMORY_OTHER, (b->part == PART_INPUTS ? 2 : -2) * logits, 0);
 	if (b->part == PART_WEIGHTS)
 		return;
-	copies_bytes(b, (struct held){ .dense = head_weights(b) }, backward);
+	copies_bytes(b, 2 * head_weights(b), backward, false);
+	take(b, FT_MEMORY_OTHER, backward ? 0 : -early_copies(b), 0);
 	take(b, FT_MEMORY_ACTIVATIONS, backward ? -norm : norm, backward ? 0 : norm);
 	if (b->rules->keeps_outputs && b->plan->pp > 1)
 		kept_logits(b, logits, backward);

@@ -94,6 +94,7 @@ void outputs_backward(struct builder *b)
 		head_bytes(b, (struct held){ 0 }, true);
 		layer_backward(b, last);
 		layer_bytes(b, last, true);
+		layer_beside_scan(b, last);
 		projection(b, FT_DGRAD);
 		whole(b, FT_REDUCE_SCATTER);
 		projection(b, FT_WGRAD);

@@ -4,7 +4,7 @@
  * Bytes per token, read off allocator peaks of PyTorch steps (mean error 0.8 % there):
  *   gated    6f + 14h + 4kv  (eager keeps one more product: 8f)
  *   plain    4f + 16h        (fp32 residuals of autocast: 4f + 22h)
- *   full recomputation 2h
+ *   full recomputation 2h       (4h)
  * Of PyTorch's h, 2 are q's and 4 attention's output, in its own order and in the product's:
  * they go by the heads' width where that is not h. Megatron's kernels leave one order: 12h, as ten
  * peaks of Llama's layers on B200 say (8 h of 8.3 fitted, 4 in slices; see docs/findings.md).
@@ -304,7 +304,8 @@ double layer_saved_bytes(const struct builder *b, int64_t layer, enum ft_recompu
 	double halves = ft_layer_has_mlp(s.l) ? 2 : 1;
 
 	if (how == FT_RECOMPUTE_FULL)
-		return (b->model->halves ? halves : 1) * 2 * h * (double)s.part;
+		return (b->model->halves ? halves : 1) * (b->autocast ? 4 : 2) * h *
+		       (double)s.part;
 	rest = heads_kept(b, &s, set) + states_kept(b, &s, set) +
 	       (first_kept(b, mixer_set(&s, set)) + (halves - 1) * first_kept(b, set)) *
 		       first_width(b, &s);
