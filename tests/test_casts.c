@@ -360,7 +360,7 @@ static void recipes_that_do_not_fit_a_format_are_refused(void **state)
 		{ "offload_layers: 4", "more than the model's 3 layers" },
 		{ "zero_group: 3", "does not divide the 8 ranks" },
 		{ "cuda_graphs: whole", "whole" },
-		{ "optimizer: sgd", "sgd" },
+		{ "optimizer: lion", "lion" },
 	};
 
 	(void)state;
