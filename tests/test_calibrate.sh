@@ -233,7 +233,7 @@ untouched() { gunzip -c measurements/published/gemm.csv.gz | grep -E ',(bf16|fp1
 ok "other rows stay as they were" untouched
 
 # ---- two memories on one die: the twin, derived from the other, is what was measured of it
-twin() { # the mean of a kernel's rates over its row lengths; what a power of 0 to 1 cannot say is let be
+twin() { # the mean of a kernel's rates over its row lengths, of norms from 3,200 bytes on; what a power of 0 to 1 cannot say is let be
 	cp hw/gpus/h100-sxm.yaml "$tmp/h100-sxm.yaml" &&
 		python3 scripts/derive_memory.py --twin hw/gpus/h100-sxm.yaml hw/gpus/h200.yaml "$tmp/h100-sxm.yaml" &&
 		python3 - hw/gpus/h100-sxm.yaml hw/gpus/h200.yaml "$tmp/h100-sxm.yaml" <<'P'
@@ -241,7 +241,8 @@ import math, re, sys
 def rates(path):
     text = open(path).read()
     text = text[text.index("memory_bound:"):text.index("collectives:")]
-    found = {m[1]: [float(x) for x in re.findall(r"bandwidth: ([\d.]+) GB/s", m[0])]
+    found = {m[1]: [float(b) for n, b in re.findall(r"(?:(\d+): \{start: [\d.]+ us, )?bandwidth: ([\d.]+) GB/s", m[0])
+                    if not n or int(n) >= 3200 or "norm" not in m[1]]
              for m in re.finditer(r"^    (\w[\w.]*): \{start.*$", text, re.M)}
     return {k: math.exp(sum(map(math.log, v)) / len(v)) for k, v in found.items()}
 h100, h200, derived = map(rates, sys.argv[1:])
