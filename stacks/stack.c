@@ -189,6 +189,7 @@ static const struct flag {
 	OFF(gathers_twice),
 	OFF(unwrapped_alone),
 	OFF(asks_inputs),
+	OFF(asks_loss),
 	OFF(host_sync),
 	OFF(mixed_norms),
 	OFF(cut_blocks),

@@ -273,6 +273,67 @@ static void a_config_that_drops_out_does(void **state)
 		  2 * H, 1e-12);
 }
 
+/* Where the model is compiled as a whole attention is given a mask; heads of 128 and 256 take longer. */
+static void masks_and_heads_make_dropout_longer(void **state)
+{
+	static const struct {
+		const char *stack, *heads;
+		double keys, forward, backward;
+	} cases[] = {
+		{ TRAINER, "8", 0.5, 3, 1.8 }, { COMPILED, "8", 1, 3.6, 1.95 },
+		{ COMPILED, "4", 1, 5, 7.8 },  { TRAINER, "4", 0.5, 3, 1.8 },
+		{ TRAINER, "2", 0.5, 12, 4 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		struct parts p;
+		char model[300];
+
+		snprintf(model, sizeof(model),
+			 "{model_type: gpt2, n_embd: 512, n_layer: 4, n_head: %s, "
+			 "n_positions: 1024, vocab_size: 1000, attn_pdrop: 0.1}",
+			 cases[i].heads);
+		build(&p, model, ALONE(NARROW), cases[i].stack, 1);
+		near_frac(sum_of(p.graph, "attention_dropout").bytes,
+			  LAYERS * (cases[i].forward + cases[i].backward) * TOKENS *
+				  atof(cases[i].heads) * SEQUENCE * cases[i].keys,
+			  1e-12);
+		drop(&p);
+	}
+}
+
+/* Once behind each backward, and nothing is launched until it is answered. */
+static void the_host_waits_for_each_loss(void **state)
+{
+	struct parts p;
+
+	(void)state;
+	for (int more = 0; more < 2; more++) {
+		double runs_on = 0;
+
+		build(&p, LLAMA,
+		      more ? "{sequence_length: 1024, global_batch_size: 6, micro_batch_size: 2, "
+			     "sharding: none}" :
+			     ALONE(""),
+		      TRAINER, 1);
+		assert_true(launches_of(p.graph, "loss_look") == (more ? 3 : 1) * 2);
+		for (size_t s = 0; s < p.graph->n_segments; s++)
+			for (size_t o = 0; o < p.graph->segment[s].n_ops; o++) {
+				const struct ft_op *op = &p.graph->segment[s].op[o];
+
+				runs_on += !strcmp(p.graph->work[op->work].name,
+						   "loss_look") &&
+					   !op->host_waits;
+			}
+		assert_true(runs_on == 0);
+		drop(&p);
+	}
+	build(&p, LLAMA, ALONE(""), LOOP, 1);
+	expect(&p, "loss_look", 0, 0, 0);
+	drop(&p);
+}
+
 /* Scores that documents or a window leave out are not drawn for. */
 static void what_is_left_out_is_not_dropped(void **state)
 {
@@ -389,6 +450,8 @@ int main(void)
 		cmocka_unit_test(autocast_moves_what_it_casts),
 		cmocka_unit_test(a_config_that_drops_out_does),
 		cmocka_unit_test(what_is_left_out_is_not_dropped),
+		cmocka_unit_test(masks_and_heads_make_dropout_longer),
+		cmocka_unit_test(the_host_waits_for_each_loss),
 		cmocka_unit_test(a_whole_model_is_compiled),
 		cmocka_unit_test(adapters_in_fp32_take_its_memory),
 		cmocka_unit_test(adapters_are_named_as_classes_name_them),

@@ -150,6 +150,7 @@ static const struct absent of_stack[] = {
 	STACK("autograd_split", autograd_split, TRUTH, false),
 	STACK("host_sync", host_sync, TRUTH, false),
 	STACK("asks_inputs", asks_inputs, TRUTH, false),
+	STACK("asks_loss", asks_loss, TRUTH, false),
 	STACK("loss_in_root", loss_in_root, TRUTH, false),
 	STACK("plain_sinks", plain_sinks, TRUTH, false),
 	STACK("plain_rotary", plain_rotary, TRUTH, false),

@@ -54,6 +54,7 @@ static const struct {
 	TRUTH(dual_pipe),
 	TRUTH(autograd_split),
 	TRUTH(asks_inputs),
+	TRUTH(asks_loss),
 	TRUTH(host_sync),
 	TRUTH(mixed_norms),
 	TRUTH(cut_blocks),

@@ -78,20 +78,29 @@ static bool drops_scores(const struct builder *b)
 }
 
 /* A fused kernel draws a random number for each score, and draws it again backward: as long as the curve `dropout` takes for
- * 3 and 1.8 bytes a score. Measured: measurements/probes/h200-2026-11-28-attention-dropout-unseen: 2.7 to 3.8 and 0.9 to 1.9
- * bytes at eight shapes of cuDNN's on an H200; 12 and 3.6 at heads of 256. */
+ * so many bytes a score. Measured on an H200, cuDNN's: measurements/probes/h200-2026-11-28-attention-dropout-unseen (2.7 to 3.8 and
+ * 0.9 to 2.1 of causal kernels, 12 and 4 at heads of 256) and h200-2026-11-29-attention-dropout-masked-unseen (3.4 to 3.7 and 1.9 to 2.0 of
+ * those that are given a mask, 4.5 to 5.2 and 7.8 to 7.9 at heads of 128). */
+static double dropped_bytes(int64_t head, bool masked, bool backward)
+{
+	if (head > (masked ? 64 : 128))
+		return masked ? (backward ? 7.8 : 5) : (backward ? 4 : 12);
+	return masked ? (backward ? 1.95 : 3.6) : (backward ? 1.8 : 3);
+}
+
 void put_score_dropout(struct builder *b, const struct layer_sizes *s, bool backward)
 {
 	double seq = (double)b->plan->sequence;
-	double keys = is_masked(b, s->l) ?
-			      seq :
-			      ft_layer_pairs(s->l, b->plan->sequence,
-					     window_of(b, s->l), b->model->causal) /
-				      seq;
+	bool masked = is_masked(b, s->l);
+	double keys = masked ? seq :
+			       ft_layer_pairs(s->l, b->plan->sequence,
+					      window_of(b, s->l), b->model->causal) /
+				       seq;
 
 	if (b->model->attention_dropout)
 		put_memory(b, "attention_dropout", "dropout",
-			   (backward ? 1.8 : 3) * (double)(s->tokens * s->heads) * keys,
+			   dropped_bytes(s->l->qk_head_dim, masked, backward) *
+				   (double)(s->tokens * s->heads) * keys,
 			   0);
 }
 

@@ -101,7 +101,7 @@ void await_event(struct builder *b, enum ft_event event);
 /* From here on what is put is of weights' gradients, or not; what it was. */
 bool of_weights(struct builder *b, bool is);
 /* The host waits for the last compute op that was put. */
-void host_waits(struct builder *b, enum ft_host what);
+void host_waits(struct builder *b);
 void host(struct builder *b, enum ft_host activity, double times);
 
 /* Compute ops; sizes of 0 put nothing. A product accumulates as layout and stack say;

@@ -271,8 +271,10 @@ static void put_clamp(struct builder *b, const struct routed *r, bool backward)
 	put_moved(b, backward ? "expert_clamp_back" : "expert_clamp", "add",
 		  backward ? c->clamp_back : c->clamp, (double)(r->copies * r->width));
 	if (!backward && b->rules->fusion == FT_FUSION_KERNELS &&
-	    b->plan->graphs != FT_GRAPHS_FULL)
-		host_waits(b, FT_HOST_SYNC);
+	    b->plan->graphs != FT_GRAPHS_FULL) {
+		host_waits(b);
+		host(b, FT_HOST_SYNC, 1);
+	}
 }
 
 /* The activation, forward. */
@@ -365,8 +367,10 @@ void experts_send(struct builder *b, const struct ft_layer *l)
 	latent(b, l, &r, true, false);
 	b->graphed = b->plan->graphs == FT_GRAPHS_FULL;
 	if (!(b->plan->capacity_factor > 0) && !b->graphed &&
-	    !(stays(b) && b->plan->grouped_experts))
-		host_waits(b, FT_HOST_SYNC);
+	    !(stays(b) && b->plan->grouped_experts)) {
+		host_waits(b);
+		host(b, FT_HOST_SYNC, 1);
+	}
 	ordering(b, &r, "order", routing_of(b)->order);
 	by_rank(b, &r, "permute", routing_of(b)->permute);
 	if (dispatches_by_mask(b))

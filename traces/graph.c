@@ -177,13 +177,12 @@ void await_event(struct builder *b, enum ft_event event)
 	b->awaits[event] = true;
 }
 
-void host_waits(struct builder *b, enum ft_host what)
+void host_waits(struct builder *b)
 {
 	for (size_t i = b->seg->n_ops; !left_out(b) && i-- > 0;)
 		if (b->seg->op[i].stream == FT_STREAM_COMPUTE) {
 			b->seg->op[i].host_waits = true;
 			b->host_waited = true;
-			host(b, what, 1);
 			return;
 		}
 }

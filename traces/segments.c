@@ -218,8 +218,10 @@ void segment_embed(struct stage *st, unsigned variant)
 	else if (gathers_ahead(b) && (variant & V_FIRST))
 		gather_weights(b, ends_held(b, true, st->last));
 	embedding_forward(b);
-	if (b->rules->asks_inputs)
-		host_waits(b, FT_HOST_INPUTS);
+	if (b->rules->asks_inputs) {
+		host_waits(b);
+		host(b, FT_HOST_INPUTS, 1);
+	}
 	segment_done(st);
 }
 
@@ -456,6 +458,10 @@ void segment_embed_back(struct stage *st, unsigned variant)
 	else if (variant & V_SYNC)
 		reduce_gradients(b, ends_held(b, true, false), variant & V_FIRST);
 	table_bytes(b, st->root, st->last, variant);
+	if (b->rules->asks_loss) {
+		put_memory(b, "loss_look", "default", 2 * 4, 2);
+		host_waits(b);
+	}
 	of_weights(b, false);
 	segment_done(st);
 }

@@ -31,8 +31,11 @@ static const struct update {
 	[FT_MUON] = { 28, 14, NULL, "adam" },
 };
 
-/* Of a tensor that is updated by itself: 22 to 27 of the same recordings. */
-enum { KERNELS_A_TENSOR = 24 };
+enum {
+	KERNELS_A_TENSOR =
+		24, /* that is updated by itself: 22 to 27 of the same recordings */
+	TENSORS_AN_OP = 8 /* while one runs the host launches the next */
+};
 
 /* Of a rank's share, without what Muon updates elsewhere. */
 static double updated(const struct builder *b, struct held stage)
@@ -91,11 +94,15 @@ static void put_update_of_tensors(struct builder *b, struct held stage,
 				  struct held ends)
 {
 	double largest = fmin(largest_tensor(b, ends.dense > 0), updated(b, stage));
+	double each = update_bytes(b) * updated(b, stage) / (double)stage.tensors;
 
 	host(b, FT_HOST_TENSOR_UPDATE, (double)stage.tensors);
-	put_memory(b, "adafactor", update_kernel(b),
-		   update_bytes(b) * updated(b, stage),
-		   KERNELS_A_TENSOR * (int)stage.tensors);
+	for (int64_t left = stage.tensors; left > 0; left -= TENSORS_AN_OP) {
+		int n = (int)(left < TENSORS_AN_OP ? left : TENSORS_AN_OP);
+
+		put_memory(b, "adafactor", update_kernel(b), n * each,
+			   n * KERNELS_A_TENSOR);
+	}
 	b->seg->peak_bytes[FT_MEMORY_OTHER] +=
 		(updates_narrow(b) ? 4 : 2) * 4 * largest;
 }

@@ -145,10 +145,11 @@ struct ft_layout_rules {
 	bool autograd_split; /* by autograd: for each tensor of weights its output's gradient
 			      * is copied, and the model's first chunk is not cut */
 	bool unwrapped_alone; /* no ddp around one replica */
-	bool asks_inputs;     /* each forward asks the GPU for a number of its inputs */
-	bool host_sync;	      /* the host waits for the GPU in every step */
-	bool mixed_norms;     /* rows and columns of a norm's backward in one kernel */
-	bool cut_blocks;      /* compiled blocks under ddp, at each bucket */
+	bool asks_loss; /* behind each micro-batch's backward the host waits for its loss */
+	bool asks_inputs; /* each forward asks the GPU for a number of its inputs */
+	bool host_sync;	  /* the host waits for the GPU in every step */
+	bool mixed_norms; /* rows and columns of a norm's backward in one kernel */
+	bool cut_blocks;  /* compiled blocks under ddp, at each bucket */
 	bool scan_layers; /* layers are turns of a scan, which stacks what they keep */
 	bool compiled_update;  /* the optimizer's passes are the compiler's */
 	bool receive_sync;     /* and, without overlap.pp, for what a stage receives */

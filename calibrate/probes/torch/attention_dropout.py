@@ -4,8 +4,8 @@ Optional: needs torch and one GPU.
 
   python3 calibrate/probes/torch/attention_dropout.py OUT.jsonl
 
-One JSON line a shape (b sequences, h heads, s tokens, d numbers of a head; causal, bf16) and probability p: mean
-microseconds of twenty passes forward and backward, and the kernels that ran. Then dropout alone, of `dropout` numbers.
+One JSON line a shape (b sequences, h heads, s tokens, d numbers of a head; causal, bf16; masked: the same, said by a mask
+of all scores) and probability p: mean microseconds of twenty passes forward and backward, and the kernels that ran. Then dropout alone, of `dropout` numbers.
 """
 import json
 import sys
@@ -16,6 +16,7 @@ from torch.profiler import ProfilerActivity, profile
 
 SHAPES = [(4, 25, 1024, 64), (8, 25, 1024, 64), (8, 16, 2048, 64), (2, 32, 2048, 128), (4, 32, 2048, 128),
           (1, 32, 8192, 128), (16, 16, 512, 64), (2, 32, 4096, 64), (2, 16, 4096, 256)]
+MASKED = [(2, 24, 4096, 128), (4, 24, 2048, 128), (8, 16, 2048, 64), (2, 32, 4096, 64), (1, 16, 8192, 128), (16, 16, 1024, 64)]
 NUMBERS = [1 << 24, 1 << 26, 1 << 28]
 
 
@@ -50,12 +51,13 @@ def kernels(forward, inputs):
 
 def main():
     with open(sys.argv[1], "a") as out:
-        for b, h, s, d in SHAPES:
+        for b, h, s, d, masked in [(*shape, False) for shape in SHAPES] + [(*shape, True) for shape in MASKED]:
             q, k, v = (torch.randn(b, h, s, d, device="cuda", dtype=torch.bfloat16, requires_grad=True) for _ in range(3))
+            mask = torch.ones(s, s, device="cuda", dtype=torch.bool).tril().expand(b, 1, s, s) if masked else None
             for p in (0.0, 0.1):
                 def attend():
-                    return scaled_dot_product_attention(q, k, v, dropout_p=p, is_causal=True)
-                row = {"b": b, "h": h, "s": s, "d": d, "p": p, **both(attend, (q, k, v)), "kernels": kernels(attend, (q, k, v))}
+                    return scaled_dot_product_attention(q, k, v, attn_mask=mask, dropout_p=p, is_causal=not masked)
+                row = {"b": b, "h": h, "s": s, "d": d, "masked": masked, "p": p, **both(attend, (q, k, v)), "kernels": kernels(attend, (q, k, v))}
                 out.write(json.dumps(row) + "\n")
         for n in NUMBERS:
             for name, dtype in (("bf16", torch.bfloat16), ("fp32", torch.float32)):
