@@ -193,6 +193,7 @@ static const struct flag {
 	OFF(host_sync),
 	OFF(mixed_norms),
 	OFF(cut_blocks),
+	OFF(shared_muon),
 	OFF(scan_layers),
 	OFF(compiled_update),
 	OFF(ragged_batch),

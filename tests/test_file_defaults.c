@@ -149,6 +149,7 @@ static const struct absent of_stack[] = {
 	STACK("dual_pipe", dual_pipe, TRUTH, false),
 	STACK("autograd_split", autograd_split, TRUTH, false),
 	STACK("host_sync", host_sync, TRUTH, false),
+	STACK("shared_muon", shared_muon, TRUTH, false),
 	STACK("asks_inputs", asks_inputs, TRUTH, false),
 	STACK("asks_loss", asks_loss, TRUTH, false),
 	STACK("loss_in_root", loss_in_root, TRUTH, false),

@@ -19,6 +19,7 @@ static const struct key_exempt exempt[] = {
 	{ "stack", "layout.gathers_twice",
 	  "experts on several ranks: test_reductions.c" },
 	{ "stack", "layout.cut_blocks", "takes rates.host.piece: test_host_work.c" },
+	{ "stack", "layout.shared_muon", "of Muon under ddp: test_muon.c" },
 	{ "stack", "layout.unwrapped_alone",
 	  "of ddp and one replica: test_autocast.c" },
 	{ "stack", "layout.masks_always",

@@ -310,6 +310,29 @@ static void other_stacks_deal_whole_matrices(void **state)
 	drop(&p);
 }
 
+/* Replicas that share the work do so alike, and send each update of 16 bit to all. A replica alone has all. */
+static void replicas_share_the_work(void **state)
+{
+	double matrices = LAYERS * (2. * Q * H + 2. * KV * H + 3. * F * H);
+	struct parts p;
+
+	(void)state;
+	for (int ranks = 1; ranks <= 8; ranks *= 8) {
+		bool shared = ranks > 1;
+
+		build(&p, LLAMA, PLAN("sharding: ddp"), "megatron-core", ranks);
+		p.stack->layout.shared_muon = true;
+		rebuild(&p);
+		near_flop(&p, ranks * dealt_flop(LAYERS, ranks));
+		assert_true(sum_of(p.graph, "muon_sum").n == shared);
+		near_frac(sum_of(p.graph, "muon_sum").bytes, shared * 2 * matrices,
+			  1e-12);
+		near_frac(sum_of(p.graph, "muon_apply").bytes, shared * 18 * matrices,
+			  1e-12);
+		drop(&p);
+	}
+}
+
 /* Experts are matrices of their own, and a rank has its share of them; so has a tensor rank of rows and columns. */
 static void experts_and_tensor_ranks(void **state)
 {
@@ -413,6 +436,7 @@ int main(void)
 		cmocka_unit_test(a_host_has_other_prices),
 		cmocka_unit_test(the_rest_is_adam),
 		cmocka_unit_test(other_stacks_deal_whole_matrices),
+		cmocka_unit_test(replicas_share_the_work),
 		cmocka_unit_test(experts_and_tensor_ranks),
 		cmocka_unit_test(flat_tensors_are_no_matrices),
 		cmocka_unit_test(predicted_tokens_are_updated_too),

@@ -58,6 +58,7 @@ static const struct {
 	TRUTH(host_sync),
 	TRUTH(mixed_norms),
 	TRUTH(cut_blocks),
+	TRUTH(shared_muon),
 	TRUTH(scan_layers),
 	TRUTH(compiled_update),
 	TRUTH(receive_sync),

@@ -25,7 +25,8 @@
  *
  * None of these overlaps the products. Elsewhere ranks among which the optimizer is divided are
  * taken to be dealt whole matrices, the largest first, to and fro, and to send nothing but new
- * weights; all are taken to be as busy as the first, which has most.
+ * weights; all are taken to be as busy as the first, which has most. Replicas of ddp that share the
+ * work (`layout.shared_muon`) are, too, and update.c has what they send.
  * Source: kernels of recorded updates, one H100 and two (measurements/probes/h100-2026-11-27-muon-unseen.jsonl.gz),
  * and what one rank of 2, 8, 64 and 256 calls (measurements/probes/h100-2026-11-27-one-of-many-unseen.jsonl.gz).
  * Limit: a tensor rank's part is made orthogonal by itself.
@@ -81,11 +82,19 @@ static enum way cheapest(const struct matrix *x, const struct ft_plan *p, int64_
 		       BY_BOTH;
 }
 
+bool shares_matrices(const struct builder *b)
+{
+	return b->rules->shared_muon && b->plan->optimizer == FT_MUON &&
+	       b->plan->sharding == FT_DDP && b->plan->dp * b->plan->cp > 1;
+}
+
 /* Ranks among which the optimizer is divided. */
 static int64_t sharers(const struct builder *b, bool routed)
 {
 	const struct ft_plan *p = b->plan;
 
+	if (shares_matrices(b) && !routed)
+		return p->dp * p->cp;
 	return !ft_plan_divides(p) ? 1 : routed ? ft_plan_expert_shard(p) : p->shard;
 }
 

@@ -166,6 +166,17 @@ static void return_weights(struct builder *b, struct held stage)
 	}
 }
 
+/* A rank writes its updates into one array of all, which is filled with zeros first; behind the sum each is cast to fp32 and added.
+ * Source: github.com/KellerJordan/modded-nanogpt, class Muon (records of 2024-10, read 2026-11-29). */
+static void share_updates(struct builder *b, struct held stage)
+{
+	put_memory(b, "muon_fill", "default", 2 * stage.matrices, 1);
+	if (put_collective(b, "muon_sum", FT_STREAM_REDUCE, FT_ALL_REDUCE, FT_GROUP_DP,
+			   2 * stage.matrices))
+		need(b, FT_STREAM_REDUCE);
+	put_memory(b, "muon_apply", "add", 18 * stage.matrices, 2);
+}
+
 void optimizer_ops(struct builder *b, struct held stage, struct held ends, double tied)
 {
 	enum ft_sharding how = b->plan->sharding;
@@ -188,6 +199,8 @@ void optimizer_ops(struct builder *b, struct held stage, struct held ends, doubl
 				   FT_GROUP_DP, 8))
 			need(b, FT_STREAM_REDUCE);
 	}
+	if (shares_matrices(b))
+		share_updates(b, stage);
 	put_update(b, stage, ends);
 	if (is_narrow(b) && !casts_gathered(b))
 		put_memory(b, "cast_weights", "cast",

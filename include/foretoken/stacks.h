@@ -150,6 +150,7 @@ struct ft_layout_rules {
 	bool host_sync;	  /* the host waits for the GPU in every step */
 	bool mixed_norms; /* rows and columns of a norm's backward in one kernel */
 	bool cut_blocks;  /* compiled blocks under ddp, at each bucket */
+	bool shared_muon; /* under ddp: a rank updates its part of the matrices */
 	bool scan_layers; /* layers are turns of a scan, which stacks what they keep */
 	bool compiled_update;  /* the optimizer's passes are the compiler's */
 	bool receive_sync;     /* and, without overlap.pp, for what a stage receives */
