@@ -90,10 +90,15 @@ static bool tell_plan(struct whole *w, const struct search_job *j, size_t at,
 		ft_scenario_free(s);
 		return false;
 	}
+	if (!ft_study_run(s, o, err)) {
+		ft_outcome_release(o);
+		ft_scenario_free(s);
+		return false;
+	}
 	p->scenario = s;
 	p->outcome = o;
 	p->complexity = space_complexity(&j->space, &j->space.candidate[at]);
-	return ft_study_run(s, o, err);
+	return true;
 }
 
 static int by_step(const void *a, const void *b)
