@@ -245,7 +245,7 @@ untouched() { gunzip -c measurements/published/gemm.csv.gz | grep -E ',(bf16|fp1
 ok "other rows stay as they were" untouched
 
 # ---- two memories on one die: the twin, derived from the other, is what was measured of it
-twin() { # the mean of a kernel's rates over its row lengths; what a power of 0 to 1 cannot say is let be
+twin() { # the mean of a kernel's rates over its row lengths, but for norms' rows under 3,200 bytes, which are not derived; what a power of 0 to 1 cannot say is let be
 	cp hw/gpus/h100-sxm.yaml "$tmp/h100-sxm.yaml" &&
 		python3 scripts/derive_memory.py --twin hw/gpus/h100-sxm.yaml hw/gpus/h200.yaml "$tmp/h100-sxm.yaml" &&
 		python3 - hw/gpus/h100-sxm.yaml hw/gpus/h200.yaml "$tmp/h100-sxm.yaml" <<'P'
@@ -253,6 +253,8 @@ import math, re, sys
 def rates(path):
     text = open(path).read()
     text = text[text.index("memory_bound:"):text.index("collectives:")]
+    short = r"(?m)(?<=GB/s\}), (\d{1,3}|[12]\d{3}): \{start: [\d.]+ us, bandwidth: [\d.]+ GB/s\}"
+    text = re.sub(r"(?m)^    \w*norm.*$", lambda line: re.sub(short, "", line[0]), text)
     found = {m[1]: [float(x) for x in re.findall(r"bandwidth: ([\d.]+) GB/s", m[0])]
              for m in re.finditer(r"^    (\w[\w.]*): \{start.*$", text, re.M)}
     return {k: math.exp(sum(map(math.log, v)) / len(v)) for k, v in found.items()}
