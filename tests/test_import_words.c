@@ -80,6 +80,15 @@ static void a_word_that_no_table_has_is_refused(void **state)
 		  "unknown dtype 'bfloat'" },
 		{ "kernel,m,n,k,clock,measured.time_us\ngemm,8,8,8,boost,9\n",
 		  "clock should be burst or sustained, not 'boost'" },
+		/* numbers that are none would count as empty cells */
+		{ "kernel,m,n,k,measured.time_us,measured.tflops\ngemm,8,8,8,1o,9\n",
+		  "'1o' is not a number" },
+		{ "op,gpus,nodes,bytes,measured.time_us\nall_reduce,8,two,1024,9\n",
+		  "'two' is not a number" },
+		{ "kernel,bytes,measured.time_us\ncopy,1MB,9\n",
+		  "'1MB' is not a number" },
+		{ "kernel,m,bytes,measured.time_us\ncopy,4096,,9\n",
+		  "a row of copy needs its bytes, or m and n, above 0" },
 	};
 	struct scratch *x = *state;
 	struct ft_error err;
