@@ -220,7 +220,8 @@ struct ft_plans *plans_of(const struct node *root, const char *name,
 	j->name = name;
 	pthread_mutex_init(&j->lock, NULL);
 	open = scenario_open(w->shelf, root, name, err);
-	ok = open && space_open(&j->space, open, s->free_key, s->n_free, err);
+	ok = open && run_makes_sense(&open->asked, err) &&
+	     space_open(&j->space, open, s->free_key, s->n_free, err);
 	if (ok) {
 		ok = search(w, j, err) && tell_all(w, j, err);
 		if (ok && !w->plans.n && !j->stop && !s->no_ways_out &&
