@@ -2,7 +2,6 @@
 #include "base/node.h"
 
 #include <assert.h>
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -338,13 +337,21 @@ struct node *node_overlay(struct arena *mem, const struct node *base,
 
 bool node_whole(const struct node *n, int64_t least, int64_t most, int64_t *value)
 {
-	char *end;
+	bool beyond;
+
+	return n->kind == NODE_SCALAR && text_whole(n->text, value, &beyond) &&
+	       *value >= least && *value <= most;
+}
+
+bool node_says(const struct node *n, const char *text)
+{
+	int64_t is, wanted;
+	bool beyond;
 
 	if (n->kind != NODE_SCALAR)
 		return false;
-	errno = 0;
-	*value = strtoll(n->text, &end, 10);
-	return end != n->text && !*end && !errno && *value >= least && *value <= most;
+	return !strcmp(n->text, text) || (text_whole(text, &wanted, &beyond) &&
+					  node_whole(n, wanted, wanted, &is));
 }
 
 bool node_is_null(const struct node *n)

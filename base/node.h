@@ -108,6 +108,9 @@ bool node_is_bool(const struct node *n);
 bool node_whole(const struct node *n, int64_t least, int64_t most, int64_t *value)
 	__attribute__((warn_unused_result));
 
+/* Is it a scalar of this text, or of the same whole number? */
+bool node_says(const struct node *n, const char *text);
+
 /* The tree as one line of JSON, which reads back as the same tree. */
 char *node_flow(struct arena *mem, const struct node *n);
 

@@ -1,7 +1,6 @@
 /* base/reader.c - one map against its keys, the first mistake kept */
 #include "base/reader.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -216,18 +215,17 @@ int64_t read_int(struct reader *r, const char *key, int64_t min, int64_t max,
 		 int64_t fallback)
 {
 	const char *text = scalar(r, key);
-	long long value;
-	char *end;
+	int64_t value;
+	bool beyond, whole;
 
 	if (!text)
 		return fallback;
-	errno = 0;
-	value = strtoll(text, &end, 10);
-	if (end == text || *end) {
+	whole = text_whole(text, &value, &beyond);
+	if (!whole && !beyond) {
 		reader_fail(r, key, "'%.40s' is not a whole number", text);
 		return fallback;
 	}
-	if (errno || value < min || value > max) {
+	if (beyond || value < min || value > max) {
 		reader_fail(r, key, "%.40s is not between %" PRId64 " and %" PRId64,
 			    text, min, max);
 		return fallback;

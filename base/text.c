@@ -1,6 +1,7 @@
 /* base/text.c - edit distance and joined lists */
 #include "base/text.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/arena.h"
@@ -187,6 +188,69 @@ bool text_month(const char *text, int *year, int *month)
 	*year = y;
 	*month = m;
 	return true;
+}
+
+/* Ten times as much and a digit, of the sign that is wanted; false: an int64_t does not hold it. */
+static bool append_digit(int64_t *value, int digit, bool negative)
+{
+	return !__builtin_mul_overflow(*value, INT64_C(10), value) &&
+	       !__builtin_add_overflow(*value, negative ? -digit : digit, value);
+}
+
+/* A number as it is written: its digits with their point, and how many are ahead of it once all is read. */
+struct written {
+	const char *digits, *end;
+	long ahead;
+};
+
+static bool take_apart(const char *text, struct written *w)
+{
+	const char *at = w->digits = text, *point = NULL;
+	long times = 0; /* powers of ten */
+
+	for (; (*at >= '0' && *at <= '9') || (*at == '.' && !point); at++)
+		if (*at == '.')
+			point = at;
+	w->end = at;
+	w->ahead = (point ? point : at) - text;
+	if (at - text <= (point ? 1 : 0)) /* not a digit */
+		return false;
+	if (*at == 'e' || *at == 'E') {
+		char *past;
+
+		times = strtol(at + 1, &past, 10);
+		if (past == at + 1 || at[1] <= ' ')
+			return false;
+		at = past;
+	}
+	w->ahead += times > INT16_MAX  ? INT16_MAX :
+		    times < -INT16_MAX ? -INT16_MAX :
+					 times;
+	return !*at;
+}
+
+bool text_whole(const char *text, int64_t *value, bool *beyond)
+{
+	const char *at = text + strspn(text, " \t\n");
+	bool negative = *at == '-', rest = false;
+	struct written w;
+
+	*value = 0;
+	*beyond = false;
+	if (!take_apart(at + (*at == '-' || *at == '+'), &w))
+		return false;
+	for (const char *d = w.digits; d < w.end; d++) {
+		if (*d == '.')
+			continue;
+		if (w.ahead-- > 0)
+			*beyond |= !append_digit(value, *d - '0', negative);
+		else
+			rest |= *d != '0';
+	}
+	for (; w.ahead > 0 && *value && !*beyond; w.ahead--)
+		*beyond = !append_digit(value, 0, negative);
+	*beyond &= !rest;
+	return !rest && !*beyond;
 }
 
 void text_put_xml(FILE *out, const char *text)

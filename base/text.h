@@ -58,4 +58,8 @@ bool text_ends_with(const char *text, const char *tail);
 /* The year and month of "2026-11" or "2026-11-22"; of "2026" its first month. false: none. */
 bool text_month(const char *text, int *year, int *month);
 
+/* The whole number that text is, however it is written: 4, 4.0, 4e3, 0.5e1. false: it is none, and *beyond
+ * says whether it would be one of more than 18 digits. */
+bool text_whole(const char *text, int64_t *value, bool *beyond);
+
 #endif

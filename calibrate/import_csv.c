@@ -204,6 +204,46 @@ static bool check_source(const struct csv *t, size_t i, bool published,
 				 "a published row needs the code of its source");
 }
 
+/* A cell that should hold a number holds one, or nothing: it does not count as empty. */
+static bool check_numbers(const struct csv *t, size_t i, struct ft_error *err)
+{
+	static const char *const columns[] = { "m",
+					       "n",
+					       "k",
+					       "groups",
+					       "batch",
+					       "heads",
+					       "nodes",
+					       "kv_heads",
+					       "sequence_length",
+					       "gpus",
+					       "head_dim",
+					       "v_head_dim",
+					       "bytes",
+					       "measured.time_us",
+					       "measured.tflops",
+					       "measured.busbw_gb_per_s",
+					       "measured.gb_per_s" };
+	double ignored;
+
+	for (size_t k = 0; k < sizeof(columns) / sizeof(*columns); k++)
+		if (!csv_number(t, i, csv_column(t, columns[k]), 0, &ignored, err))
+			return false;
+	return true;
+}
+
+/* A kernel bound by memory that took time moved something. */
+static bool check_size(const struct csv *t, size_t i, const struct ft_measurement *m,
+		       struct ft_error *err)
+{
+	struct ft_mark at = csv_mark(t, i, 0);
+
+	return !measurement_is(m, "memory") || m->status[0] || !(m->time_us > 0) ||
+	       m->bytes > 0 || (m->m > 0 && m->n > 0) ||
+	       ft_fail(err, &at, "a row of %.40s needs its bytes, or m and n, above 0",
+		       m->kernel[0] ? m->kernel : "no kernel");
+}
+
 /* What a row of its kind cannot do without: positive numbers, or words. */
 static bool check_row(const struct csv *t, size_t i, bool published,
 		      struct ft_error *err)
@@ -217,6 +257,8 @@ static bool check_row(const struct csv *t, size_t i, bool published,
 	struct ft_measurement m;
 	const char *const *need;
 
+	if (!check_numbers(t, i, err))
+		return false;
 	row_of(t, i, &m);
 	need = measurement_is(&m, "gemm")	? gemm :
 	       measurement_is(&m, "attention")	? attention :
@@ -241,7 +283,8 @@ static bool check_row(const struct csv *t, size_t i, bool published,
 			return ft_fail(err, &at, "'gpus' is not between 2 and %d",
 				       LIMIT_GPUS);
 	}
-	return check_words(t, i, &m, err) && check_time(t, i, &m, published, err);
+	return check_words(t, i, &m, err) && check_size(t, i, &m, err) &&
+	       check_time(t, i, &m, published, err);
 }
 
 static bool check(const struct csv *t, bool published, struct ft_error *err)

@@ -203,12 +203,36 @@ static const char *format_of(const struct csv *t, size_t row, int column)
 	return said[0] ? NULL : "bf16";
 }
 
-/* Benchmarks write "OOM" and the like where they have no number: 0. */
-static double value(const struct csv *t, size_t row, int column)
+/* A size, which is above 0. */
+static bool read_size(const struct csv *t, size_t row, int column, double *size,
+		      struct ft_error *err)
 {
-	double v = column < 0 ? 0 : strtod(csv_text(t, row, column), NULL);
+	struct ft_mark at = csv_mark(t, row, column);
 
-	return isfinite(v) && v > 0 ? v : 0;
+	return csv_number(t, row, column, 0, size, err) &&
+	       (*size > 0 || ft_fail(err, &at, "%s is not above 0", t->column[column]));
+}
+
+/* Milliseconds; benchmarks write "OOM" and the like where they have none: 0. */
+static bool read_ms(const struct csv *t, size_t row, int column, double *ms,
+		    struct ft_error *err)
+{
+	const char *text = column < 0 ? "" : csv_text(t, row, column);
+	size_t digit = strcspn(text, "0123456789");
+
+	*ms = 0;
+	return !text[digit] || digit > strspn(text, "+-.") ||
+	       csv_number(t, row, column, 0, ms, err);
+}
+
+static bool read_sizes(const struct csv *t, size_t i, const int at[COLUMNS],
+		       struct ft_measurement *m, struct ft_error *err)
+{
+	return read_size(t, i, at[BATCH], &m->batch, err) &&
+	       read_size(t, i, at[HEADS], &m->heads, err) &&
+	       read_size(t, i, at[at[KV] < 0 ? HEADS : KV], &m->kv_heads, err) &&
+	       read_size(t, i, at[SEQUENCE], &m->sequence, err) &&
+	       read_size(t, i, at[DIM], &m->head_dim, err);
 }
 
 static bool add_pass(struct ft_store *s, struct ft_measurement m, double ms,
@@ -269,13 +293,9 @@ static bool add_attention(struct ft_store *s, const struct attention_log *log, s
 		.layout = "",
 		.dtype = dtype,
 		.impl = backend >= 0 ? csv_text(t, i, backend) : log->impl,
-		.batch = value(t, i, at[BATCH]),
-		.heads = value(t, i, at[HEADS]),
-		.kv_heads = value(t, i, at[at[KV] < 0 ? HEADS : KV]),
-		.sequence = value(t, i, at[SEQUENCE]),
-		.head_dim = value(t, i, at[DIM]),
 	};
 	const char *mask = csv_text(t, i, at[CAUSAL]);
+	double forward_ms, backward_ms;
 
 	if (!dtype) {
 		struct ft_mark top = { t->file, 1, 1 };
@@ -293,8 +313,11 @@ static bool add_attention(struct ft_store *s, const struct attention_log *log, s
 			       "causal, top_left, bottom_right, no_mask",
 			       mask);
 	}
-	return add_pass(s, m, value(t, i, at[FORWARD]), "forward", n, err) &&
-	       add_pass(s, m, value(t, i, at[BACKWARD]), "backward", n, err);
+	return read_sizes(t, i, at, &m, err) &&
+	       read_ms(t, i, at[FORWARD], &forward_ms, err) &&
+	       read_ms(t, i, at[BACKWARD], &backward_ms, err) &&
+	       add_pass(s, m, forward_ms, "forward", n, err) &&
+	       add_pass(s, m, backward_ms, "backward", n, err);
 }
 
 bool import_attention(struct ft_store *s, const char *path,

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -41,15 +42,17 @@ static void find_probe(const struct calibrate_args *a, char *path, size_t n)
 	snprintf(path, n, "%s/foretoken-probe", self);
 }
 
-static pid_t start_probe(const struct calibrate_args *a, const char *done, int *from)
+static pid_t start_probe(const struct calibrate_args *a, int file, int *from)
 {
-	char path[4200];
+	char path[4200], done[32];
 	const char *argv[10] = { path, "-b", a->backend ? a->backend : "cpu", "-d",
 				 done };
 	int at = 5, ends[2];
 	pid_t child;
 
 	find_probe(a, path, sizeof(path));
+	snprintf(done, sizeof(done), "/proc/self/fd/%d",
+		 file); /* the child has it, too */
 	if (a->quick)
 		argv[at++] = "-q";
 	if (a->limit) {
@@ -91,34 +94,40 @@ static bool drain(struct ft_store *store, FILE *in, size_t *n, struct ft_error *
 	return ft_store_end(store, err) && ok;
 }
 
-/* The file that tells a probe what is done could not be opened. */
-static int cannot_tell(const char *done, int file, struct arena *mem)
+/* The cells that the store holds, in a file without a name, which nothing leaves behind; below 0: *err. */
+static int done_file(const struct calibrate_args *a, struct ft_store *store,
+		     struct ft_error *err)
 {
-	fprintf(stderr, "foretoken: error: %s: %s\n", done, strerror(errno));
-	if (file >= 0) {
+	int file = memfd_create("done", 0), copy = file < 0 ? -1 : dup(file);
+	FILE *out = copy < 0 ? NULL : fdopen(copy, "w");
+	bool ok = out && write_done(store, a->backend ? a->backend : "cpu", out, err);
+
+	if (!out)
+		ft_fail(err, NULL, "no more files: %s", strerror(errno));
+	if (!out && copy >= 0)
+		close(copy);
+	if (out && fclose(out) && ok)
+		ok = ft_fail(err, NULL, "what is done cannot be told: %s",
+			     strerror(errno));
+	if (ok)
+		return file;
+	if (file >= 0)
 		close(file);
-		unlink(done);
-	}
-	arena_release(mem);
-	return 1;
+	return -1;
 }
 
 int calibrate_probe(const struct calibrate_args *a, struct ft_store *store)
 {
-	struct arena mem = { 0 };
-	char *done = file_temporary(&mem, "foretoken-done-XXXXXX");
-	int file = mkostemp(done, O_CLOEXEC), from = -1, status = -1;
-	FILE *out = file < 0 ? NULL : fdopen(file, "w"), *in;
-	struct ft_error err;
+	int from = -1, status = -1;
+	struct ft_error err = { .text = "the probe cannot be started" };
+	int done = done_file(a, store, &err);
+	pid_t child = done < 0 ? -1 : start_probe(a, done, &from);
+	bool ok = child > 0;
 	size_t n = 0;
-	bool ok;
-	pid_t child;
+	FILE *in;
 
-	if (!out)
-		return cannot_tell(done, file, &mem);
-	ok = write_done(store, a->backend ? a->backend : "cpu", out, &err);
-	fclose(out);
-	child = ok ? start_probe(a, done, &from) : -1;
+	if (done >= 0)
+		close(done);
 	if (child > 0) {
 		in = fdopen(from, "r");
 		ok = in && drain(store, in, &n, &err);
@@ -126,8 +135,6 @@ int calibrate_probe(const struct calibrate_args *a, struct ft_store *store)
 			fclose(in); /* a probe that still writes then stops */
 		waitpid(child, &status, 0);
 	}
-	unlink(done);
-	arena_release(&mem);
 	if (!ok)
 		return complain(&err);
 	if (!WIFEXITED(status) || WEXITSTATUS(status))

@@ -85,6 +85,13 @@ static void take_off(struct bill *b, const struct ft_bom_item *nics)
 	server->total_usd -= off_usd;
 	server->low_usd -= off_usd;
 	server->high_usd -= off_usd;
+	if (server->low_usd > 0)
+		return;
+	ft_fail(b->err, &b->prices->mark,
+		"price book %s lists adapters apart, and these cost USD %.0f of each "
+		"server: the price of %s includes them, and has to be above that",
+		b->prices->name, off_usd / (double)server->count, server->item);
+	b->failed = true;
 }
 
 static void add_line(struct bill *b, const struct ft_part_line *l)

@@ -17,6 +17,7 @@
 #include "base/node.h"
 #include "base/plain.h"
 #include "study/host_rows.h"
+#include "study/stack_there.h"
 
 static const double SMALLEST = 1e-7; /* singular value, of the greatest: not 0 */
 static const double ROUNDING_S = 1e-9;
@@ -313,7 +314,7 @@ static bool write_stack(const struct ft_host_fit_request *asked,
 	if (!file_begin(&file, fit->path, err))
 		return false;
 	fputs("# written by foretoken trace compare --fit-stack\n", file.out);
-	node_put_field(file.out, "extends: ", s->name, "\n");
+	node_put_field(file.out, "extends: ", stack_base(asked->scenario, mem), "\n");
 	node_put_field(file.out, "title: ",
 		       arena_printf(mem, "%s, its hosts fitted to %s", s->title,
 				    source_of(asked, mem)),

@@ -12,6 +12,7 @@
 #include "base/text.h"
 #include "study/fit_factors.h"
 #include "study/shelf.h"
+#include "study/stack_there.h"
 #include "study/tally.h"
 
 enum { LEAST_ROWS = 4, LEAST_GROUPS = 4 };
@@ -292,25 +293,6 @@ static void write_rates(FILE *out, const struct ft_stack *s,
 				1e6 * now.host_s[i].value);
 }
 
-/* What the fitted file extends: a name, or the whole path of the file that was read, which a
- * relative one is only from where the runs are. */
-static const char *base_of(const struct fitting *f)
-{
-	const struct ft_scenario *s = f->row[0].scenario;
-	const struct node *n = node_path(s->given, "stack");
-	struct ft_error ignored;
-	const char *path;
-	char *real;
-
-	if (!n || n->kind != NODE_SCALAR || !file_is_path(n->text))
-		return f->row[0].stack->name;
-	path = file_find(f->t.mem, "stacks", n->text, &n->mark, &ignored);
-	real = path ? realpath(path, NULL) : NULL;
-	path = real ? arena_text(f->t.mem, real) : n->text;
-	free(real);
-	return path;
-}
-
 static bool write_stack(const struct fitting *f, const struct csv *rows,
 			const struct ft_stack_fit *fit, struct ft_error *err)
 {
@@ -326,7 +308,8 @@ static bool write_stack(const struct fitting *f, const struct csv *rows,
 		"# written by foretoken validate --fit-stack; held out, runs are off by "
 		"%.1f %% on average\n",
 		100 * fit->held_out.mape);
-	node_put_field(file.out, "extends: ", base_of(f), "\n");
+	node_put_field(file.out, "extends: ", stack_base(f->row[0].scenario, f->t.mem),
+		       "\n");
 	fputs("title: ", file.out);
 	node_put_field(file.out, "",
 		       arena_printf(f->t.mem, "%s, fitted to %s", s->title, rows->file),

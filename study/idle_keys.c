@@ -146,7 +146,7 @@ static const struct node *idle(const struct ft_scenario *s, const struct node *t
 	const struct node *n = node_path(training, key->path);
 
 	if (node_is_null(n) || key->counts(s) ||
-	    (n->kind == NODE_SCALAR && key->nothing && !strcmp(n->text, key->nothing)))
+	    (key->nothing && node_says(n, key->nothing)))
 		return NULL;
 	return n;
 }

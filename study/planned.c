@@ -90,10 +90,15 @@ static bool tell_plan(struct whole *w, const struct search_job *j, size_t at,
 		ft_scenario_free(s);
 		return false;
 	}
+	if (!ft_study_run(s, o, err)) {
+		ft_outcome_release(o);
+		ft_scenario_free(s);
+		return false;
+	}
 	p->scenario = s;
 	p->outcome = o;
 	p->complexity = space_complexity(&j->space, &j->space.candidate[at]);
-	return ft_study_run(s, o, err);
+	return true;
 }
 
 static int by_step(const void *a, const void *b)
@@ -215,7 +220,8 @@ struct ft_plans *plans_of(const struct node *root, const char *name,
 	j->name = name;
 	pthread_mutex_init(&j->lock, NULL);
 	open = scenario_open(w->shelf, root, name, err);
-	ok = open && space_open(&j->space, open, s->free_key, s->n_free, err);
+	ok = open && run_makes_sense(&open->asked, err) &&
+	     space_open(&j->space, open, s->free_key, s->n_free, err);
 	if (ok) {
 		ok = search(w, j, err) && tell_all(w, j, err);
 		if (ok && !w->plans.n && !j->stop && !s->no_ways_out &&

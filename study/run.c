@@ -19,6 +19,7 @@
 #include "base/plain.h"
 #include "foretoken/study_decide.h"
 #include "foretoken/study_plan.h"
+#include "study/shelf.h"
 
 enum { DRAWS = 2048 };
 
@@ -245,17 +246,14 @@ static bool search(struct asking *a, struct ft_run_answer *to)
 	return true;
 }
 
-static bool make_sense(const struct asking *a)
+bool run_makes_sense(const struct ft_asked *q, struct ft_error *err)
 {
-	const struct ft_asked *q = &a->asked;
-	const struct ft_mark *at = &q->mark;
-
 	if (q->tokens > 0 && q->flop > 0)
-		return ft_fail(a->err, at,
+		return ft_fail(err, &q->mark,
 			       "run has tokens and flop; give one of the two");
 	if (q->megawatts > 0 && !(q->tokens > 0) && !(q->flop > 0) && !(q->days > 0) &&
 	    !(q->budget_usd > 0))
-		return ft_fail(a->err, at,
+		return ft_fail(err, &q->mark,
 			       "run.megawatts alone trains nothing: give tokens, flop, "
 			       "days or budget beside it");
 	return true;
@@ -275,7 +273,7 @@ bool ft_study_run(const struct ft_scenario *s, struct ft_outcome *o,
 	if (!(s->asked.tokens > 0) && !(s->asked.days > 0) && !(s->asked.flop > 0) &&
 	    !(s->asked.budget_usd > 0) && !(s->asked.megawatts > 0))
 		return true;
-	if (!make_sense(&a))
+	if (!run_makes_sense(&s->asked, err))
 		return false;
 	if (a.asked.flop > 0)
 		a.asked.tokens = a.asked.flop / flop_per_token;

@@ -166,8 +166,15 @@ static bool same_kept(struct search_job *j, const struct found *f)
 		if (k->rank != f->rank || k->outcome.step_s != f->outcome.step_s ||
 		    k->outcome.memory_total_bytes != f->outcome.memory_total_bytes)
 			continue;
-		if (f->at < k->at)
-			*k = *f;
+		if (f->at >= k->at)
+			return true;
+		*k = *f;
+		for (; i && better(&j->kept[i], &j->kept[i - 1]); i--) {
+			struct found behind = j->kept[i - 1];
+
+			j->kept[i - 1] = j->kept[i];
+			j->kept[i] = behind;
+		}
 		return true;
 	}
 	return false;

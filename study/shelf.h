@@ -79,4 +79,7 @@ struct ft_scenario *scenario_load_text(struct ft_shelf *shelf,
 				       struct scenario_seen *seen,
 				       struct ft_error *err);
 
+/* study/run.c: is there something that answers it? Asked ahead of a search that may take minutes. */
+bool run_makes_sense(const struct ft_asked *q, struct ft_error *err);
+
 #endif

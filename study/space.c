@@ -48,8 +48,7 @@ static int64_t stated_value(const struct space *sp, enum axis axis,
 			    const struct node *n, bool *ok)
 {
 	const struct ft_plan *p = sp->scenario->plan;
-	char *end;
-	long long value;
+	int64_t value = 0;
 
 	switch (axis) {
 	case AXIS_SCHEDULE:
@@ -71,9 +70,7 @@ static int64_t stated_value(const struct space *sp, enum axis axis,
 	case AXIS_OVERLAP_EP:
 		return p->overlap_ep;
 	default:
-		value = n->kind == NODE_SCALAR ? strtoll(n->text, &end, 10) : 0;
-		*ok = n->kind == NODE_SCALAR && end != n->text && !*end && value > 0 &&
-		      value <= 1 << 30;
+		*ok = node_whole(n, 1, 1 << 30, &value);
 		return value;
 	}
 }
@@ -90,7 +87,7 @@ static bool is_free(const char *key, const char *const *free_key, size_t n)
 /* As an answer states it where it does nothing: no layers, which are run again under full recomputation alone. */
 static bool asks_for_nothing(enum axis axis, const struct node *n)
 {
-	return axis == AXIS_LAYERS && n->kind == NODE_SCALAR && !strcmp(n->text, "0");
+	return axis == AXIS_LAYERS && node_says(n, "0");
 }
 
 static bool hold_stated(struct space *sp, const char *const *free_key, size_t n_free,

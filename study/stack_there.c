@@ -1,9 +1,11 @@
-/* study/stack_there.c - does a scenario's stack run on its GPU: its vendor, and its kernels of attention */
+/* study/stack_there.c - does a scenario's stack run on its GPU: its vendor, and its kernels of attention; what extends it */
 #include "study/stack_there.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/file.h"
 #include "base/node.h"
 
 /* A framework's build is one vendor's: NeMo does not run on an MI300X. */
@@ -45,4 +47,20 @@ bool stack_runs_there(const struct ft_scenario *s, const struct node *at,
 		      struct arena *mem, struct ft_error *err)
 {
 	return is_built_for(s, at, err) && attends_there(s, at, mem, err);
+}
+
+const char *stack_base(const struct ft_scenario *s, struct arena *mem)
+{
+	const struct node *n = node_path(s->given, "stack");
+	struct ft_error ignored;
+	const char *path;
+	char *real;
+
+	if (!n || n->kind != NODE_SCALAR || !file_is_path(n->text))
+		return s->stack->name;
+	path = file_find(mem, "stacks", n->text, &n->mark, &ignored);
+	real = path ? realpath(path, NULL) : NULL;
+	path = real ? arena_text(mem, real) : n->text;
+	free(real);
+	return path;
 }

@@ -1,4 +1,4 @@
-/* study/stack_there.h - does a scenario's stack run on its GPU? */
+/* study/stack_there.h - does a scenario's stack run on its GPU, and how would a file extend it? */
 #ifndef STUDY_STACK_THERE_H
 #define STUDY_STACK_THERE_H
 
@@ -10,5 +10,9 @@ struct node;
 /* at: where the stack was written, or NULL. An error names what would. */
 bool stack_runs_there(const struct ft_scenario *s, const struct node *at,
 		      struct arena *mem, struct ft_error *err);
+
+/* What a file of one's own that extends it says: a name, or the whole path of the file that was read, as a
+ * relative one is only from where the scenario is. */
+const char *stack_base(const struct ft_scenario *s, struct arena *mem);
 
 #endif

@@ -14,12 +14,12 @@ static const struct {
 } devices[] = {
 	{ "PCIe", NULL },
 	{ "H200 NVL", NULL },
-	{ "GH200", NULL },
+	{ "GH200 144G", NULL },
+	{ "GH200", "gh200" }, /* ahead of what it contains */
 	{ "GB300", "gb300" },
 	{ "GB200", "gb200" },
 	{ "B300", "b300" },
 	{ "B200", "b200" },
-	{ "GH200", "gh200" }, /* ahead of what it contains */
 	{ "H200", "h200" },
 	{ "H800", "h800" },
 	{ "H100 80GB HBM3", "h100-sxm" },

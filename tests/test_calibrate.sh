@@ -17,6 +17,18 @@ mkdir "$tmp/fit"
 mkdir "$tmp/left" "$tmp/by-path"
 ok "a base may be a path" env TMPDIR="$tmp/left" "$f" calibrate fit --store "$tmp/s.db" --name fake --base hw/gpus/h100-sxm.yaml --out "$tmp/by-path" --json
 ok "and no temporary folder is left" sh -c "test -z \"\$(ls $tmp/left)\""
+ended() { # SIGNAL: in the middle of a fit; what it has in $TMPDIR goes when it has gone
+	TMPDIR="$tmp/left" "$f" calibrate fit --store "$tmp/s.db" --name fake --base h100-sxm --out "$tmp/by-path" >/dev/null 2>&1 & pid=$!
+	n=0
+	until [ "$(ls "$tmp/left")" ] || [ $n = 500 ]; do sleep 0.01; n=$((n + 1)); done
+	kill -"$1" $pid && ! wait $pid 2>/dev/null && [ $n -lt 500 ] || return 1
+	n=0
+	while [ "$(ls "$tmp/left")" ] && [ $n -lt 500 ]; do sleep 0.01; n=$((n + 1)); done
+	[ -z "$(ls "$tmp/left")" ]
+}
+for signal in HUP TERM KILL; do
+	ok "nor when a fit is ended by SIG$signal" ended $signal
+done
 ok "a profile is fitted" sh -c "$f calibrate fit --store $tmp/s.db --name fake --base h100-sxm --out $tmp/fit --json >$tmp/fit.json"
 ok "its title is the device's" grep -q '^title: "Fake GPU"$' "$tmp/fit/fake.yaml"
 ok "it says of itself what the fit says, whose parts make up the whole" python3 -c 'import json, re, sys

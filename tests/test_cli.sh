@@ -110,6 +110,8 @@ ok "zero GPUs" bad "not between" 's/gpus: 1024/gpus: 0/'
 ok "negative GPUs" bad "not between" 's/gpus: 1024/gpus: -8/'
 ok "overflowing GPUs" bad "not between" 's/gpus: 1024/gpus: 99999999999999999999/'
 ok "NaN" bad "whole number" 's/gpus: 1024/gpus: nan/'
+ok "half a GPU" bad "whole number" 's/gpus: 1024/gpus: 1023.5/'
+ok "a whole number however it is written" sh -c "$f simulate -q --json $a | grep step_s >$tmp/1; $f simulate -q --json $a --set cluster.gpus=1.024e3 --set training.parallel.tp=4.0 --set training.parallel.ep=1.0 | grep step_s | cmp - $tmp/1"
 ok "a sequence of zero" bad "not between" 's/sequence_length: 8192/sequence_length: 0/'
 ok "an unknown precision" bad "not one of" 's/precision: bf16/precision: bf17/'
 ok "two documents" sh -c "cat $a >$tmp/two.yaml; echo '---' >>$tmp/two.yaml; cat $a >>$tmp/two.yaml; $one $f simulate $tmp/two.yaml"

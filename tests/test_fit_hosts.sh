@@ -33,6 +33,10 @@ assert c["step"]["told"] == "the rest, shared" and abs(both / (5e-3 + 39 * 7e-6)
 assert c["shard_forward"]["told"] == "not in this step" and c["shard_forward"]["is_s"] == c["shard_forward"]["was_s"]
 assert d["aligned"] == "by operation" and d["before_frac"] > 0.1 and d["after_frac"] < 1e-5, d
 P
+mkdir "$tmp/sub"
+{ grep -v ^stack "$tmp/alone.yaml"; echo "stack: ./truth.yaml"; } >"$tmp/beside.yaml"
+ok "one that extends a file beside the scenario says where that lies" sh -c "
+	$f trace compare $tmp/alone.json $tmp/beside.yaml --fit-stack $tmp/sub/own >/dev/null && grep -q '^extends: .*$(realpath "$tmp")/truth.yaml' $tmp/sub/own.yaml"
 ok "the stack written takes the recorded step's time" sh -c "
 	$f trace compare $tmp/alone.json $tmp/alone.yaml --set stack=$tmp/mine.yaml --json | python3 -c '
 import json, sys

@@ -93,10 +93,58 @@ static void the_front_is_what_no_plan_beats(void **state)
 	}
 }
 
+/* Of plans alike in time and memory the first in the space, these by time and place: whatever order they come in. */
+static void what_is_kept_does_not_depend_on_the_order(void **state)
+{
+	enum { PLANS = 10, TOP = 4 };
+	struct ft_search asked = { .rank_by = FT_RANK_TOKENS, .top = TOP };
+	uint64_t seed = 11;
+
+	(void)state;
+	for (int round = 0; round < 2000; round++) {
+		struct search_job *j = allocated(calloc(1, sizeof(*j)));
+		bool came[PLANS] = { false };
+		struct found f[PLANS];
+		size_t kept = 0;
+
+		j->search = &asked;
+		for (size_t i = 0; i < PLANS; i++) /* in the order of what is kept */
+			f[i] = (struct found){
+				.at = i,
+				.outcome = { .fits = true,
+					     .step_s = 1 + (double)(i > PLANS / 2),
+					     .memory_total_bytes = rnd_below(&seed, 3) }
+			};
+		for (int n = 0; n < PLANS; n++) {
+			struct found next;
+			int i = rnd_below(&seed, PLANS);
+
+			while (came[i])
+				i = (i + 1) % PLANS;
+			came[i] = true;
+			next = f[i];
+			search_take_in(j, &next, true, NULL);
+		}
+		for (size_t i = 0; i < PLANS && kept < TOP; i++) {
+			bool first = true;
+
+			for (size_t k = 0; k < i; k++)
+				first &= !(beats(&f[k].outcome, &f[i].outcome) &&
+					   beats(&f[i].outcome, &f[k].outcome));
+			if (first)
+				assert_int_equal(j->kept[kept++].at, i);
+		}
+		assert_int_equal(j->n_kept, kept);
+		free(j->simulated);
+		free(j);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_front_is_what_no_plan_beats),
+		cmocka_unit_test(what_is_kept_does_not_depend_on_the_order),
 	};
 
 	return cmocka_run_group_tests_name("front", tests, NULL, NULL);

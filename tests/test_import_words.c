@@ -80,6 +80,15 @@ static void a_word_that_no_table_has_is_refused(void **state)
 		  "unknown dtype 'bfloat'" },
 		{ "kernel,m,n,k,clock,measured.time_us\ngemm,8,8,8,boost,9\n",
 		  "clock should be burst or sustained, not 'boost'" },
+		/* numbers that are none would count as empty cells */
+		{ "kernel,m,n,k,measured.time_us,measured.tflops\ngemm,8,8,8,1o,9\n",
+		  "'1o' is not a number" },
+		{ "op,gpus,nodes,bytes,measured.time_us\nall_reduce,8,two,1024,9\n",
+		  "'two' is not a number" },
+		{ "kernel,bytes,measured.time_us\ncopy,1MB,9\n",
+		  "'1MB' is not a number" },
+		{ "kernel,m,bytes,measured.time_us\ncopy,4096,,9\n",
+		  "a row of copy needs its bytes, or m and n, above 0" },
 	};
 	struct scratch *x = *state;
 	struct ft_error err;
@@ -93,6 +102,42 @@ static void a_word_that_no_table_has_is_refused(void **state)
 		if (!strstr(err.text, bad[i].says))
 			fail_msg("'%s' is not in '%s'", bad[i].says, err.text);
 		assert_int_equal(err.line, 2);
+	}
+	ft_store_close(s);
+}
+
+/* Nor is the beginning of a cell the cell; words in the place of a time say that there is none. */
+static void a_size_with_a_letter_is_no_size(void **state)
+{
+	static const struct {
+		const char *row, *says; /* NULL: read */
+	} rows[] = {
+		{ "1,8,4k,128,1.5,OOM", "'4k' is not a number" },
+		{ "1,8,4096,128,1.5ms,OOM", "'1.5ms' is not a number" },
+		{ "1,8,4096,0,1.5,OOM", "head_dim is not above 0" },
+		{ "1,,4096,128,1.5,OOM", "heads is not above 0" },
+		{ "1,8,4096,128,.5,OOM", NULL },
+		{ "1,8,4096,128,5e-1,-", NULL },
+	};
+	struct scratch *x = *state;
+	struct ft_error err;
+	struct ft_store *s = ft_store_open(x->path, true, &err);
+	char path[128], text[256];
+	size_t n;
+
+	snprintf(path, sizeof(path), "%s/a.csv", x->folder);
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		const struct ft_measurement *m;
+
+		snprintf(text, sizeof(text),
+			 "batch,heads,seqlen,head_dim,fwd_ms,bwd_ms\n%s\n",
+			 rows[i].row);
+		m = imported(s, FT_IMPORT_ATTENTION, path, text, &n, &err);
+		assert_int_equal(m != NULL, !rows[i].says);
+		if (m)
+			near_frac(m[n - 1].time_us, 500, 1e-9);
+		else if (!strstr(err.text, rows[i].says))
+			fail_msg("'%s' is not in '%s'", rows[i].says, err.text);
 	}
 	ft_store_close(s);
 }
@@ -220,6 +265,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(a_truth_is_what_validate_takes_for_one),
 		TEST(a_word_that_no_table_has_is_refused),
+		TEST(a_size_with_a_letter_is_no_size),
 		TEST(what_no_table_is_of_is_kept_and_not_fitted),
 		TEST(out_of_place_counts_in_logs_of_any_age),
 		TEST(a_mask_has_many_names),

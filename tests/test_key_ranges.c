@@ -105,14 +105,20 @@ static void take_bounds(struct ranges *g, struct node *leaf, const char *path,
 	bool whole = !strstr(why, "in units");
 
 	for (int i = 0; and&&i < 4; i++) {
-		double x = strtod(i % 2 ? and+5 : at + 12, NULL);
+		const char *said_as = i % 2 ? and+5 : at + 12;
+		char *behind;
+		double x = strtod(said_as, &behind);
 		double by = whole ? 1 : x == 0 ? 1e-9 : x * 1e-9;
 		bool taken = i < 2;
 		const char *again;
 		char one[64];
 
 		x += taken ? 0 : i % 2 ? by : -by;
-		snprintf(one, sizeof(one), "%.15g%s", x, unit);
+		if (taken) /* the word itself: a double has not all digits of the largest */
+			snprintf(one, sizeof(one), "%.*s%s", (int)(behind - said_as),
+				 said_as, unit);
+		else
+			snprintf(one, sizeof(one), "%.15g%s", x, unit);
 		again = said(g, leaf, one);
 		if (taken ? strstr(again, "not between ") != NULL : !*again) {
 			print_error("%s: %s: %s, but %s is %s\n", g->kind, path, why,

@@ -38,6 +38,13 @@ static void each_type_is_read_under_its_own_names(void **state)
 		  "\"head_dim\": 128, \"tie_word_embeddings\": true,"
 		  "\"vocab_size\": 151936, \"rope_scaling\": null}",
 		  596049920 },
+		/* the same, its whole numbers as a program of floats writes them */
+		{ "{\"model_type\": \"qwen3\", \"hidden_size\": 1.024e3,"
+		  "\"intermediate_size\": 3072.0, \"num_attention_heads\": 16.0,"
+		  "\"num_hidden_layers\": 2.8e1, \"num_key_value_heads\": 8.0,"
+		  "\"head_dim\": 128.0, \"tie_word_embeddings\": true,"
+		  "\"vocab_size\": 1.51936E+05, \"rope_scaling\": null}",
+		  596049920 },
 		/* DeepSeek-V2-Lite: 15,706,484,224, no rank for q */
 		{ "{\"model_type\": \"deepseek_v2\", \"hidden_size\": 2048,"
 		  "\"intermediate_size\": 10944, \"num_hidden_layers\": 27,"

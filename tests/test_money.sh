@@ -53,6 +53,7 @@ ok "the highest price that can be given" sh -c "$f bom $a --set 'cost.price_of={
 ok "and a higher one" refused "should be above 0 and at most 1e12 USD" $f bom $a --set 'cost.price_of={hgx-h100-server: 1.001e12 USD}'
 ok "and none" refused "should be above 0 and at most 1e12 USD" $f bom $a --set 'cost.price_of={hgx-h100-server: 0 USD}'
 ok "a price given as a list" refused "price_of: should be a map" $f bom $a --set "cost.price_of=[1]"
+ok "a server that would cost less than its adapters, which the book lists apart" refused "these cost USD 11992 of each server: the price of hgx-h100-server includes them" $f bom $a --set cost.prices=mixnet-2025 --price hgx-h100-server=11992
 ok "prices given on the command line" sh -c "$f bom $a --price hgx-h100-server=250000 --price storage-server=90000 >$tmp/o && grep -q '^server  *hgx-h100-server  *128  *250000  *32000000  *given  *-  *given  *given on the command line' $tmp/o && grep -q '^Given: hgx-h100-server, storage-server.' $tmp/o"
 ok "a price given of what no line is" sh -c "for c in bom simulate; do $f \$c $a --price nic-400g=1 --price fiber=5 >$tmp/o && grep -q '^Given: fiber[.]\$' $tmp/o && grep -q '^Given, but on no line of the bill: nic-400g[.]\$' $tmp/o && $f \$c $a --price nic-400g=1 --json | jq -e '.prices.given_in_vain == \"nic-400g\"' || exit; done"
 ok "given on the line or in the scenario, it costs the same" sh -c "$f simulate $a --price hgx-h100-server=250000 --json | jq .cost >$tmp/o && $f simulate $a --set 'cost.price_of={hgx-h100-server: 250000 USD}' --json | jq .cost | cmp - $tmp/o"

@@ -108,6 +108,9 @@ ok "nothing fits: a change that helps is named" prints "fits with " $f plan "$tm
 ok "held keys are held" prints "^1 *2 " $f plan "$tmp/a.yaml" --set training.parallel.tp=2 --top 1
 ok "a batch that nothing divides" fails 1 "no parallel plan of .* is legal" $f plan "$tmp/seven.yaml" --set training.micro_batch_size=2
 ok "sizes that contradict each other" fails 1 "no parallel plan of .* is legal" $f plan "$tmp/a.yaml" --set training.parallel.tp=8 --set training.parallel.pp=8
+ok "a held size however it is written" sh -c "$f plan -q \"$tmp/a.yaml\" --set training.parallel.tp=2 --top 1 | tail -1 >\"$tmp/held\"; $f plan -q \"$tmp/a.yaml\" --set training.parallel.tp=2.0 --top 1 | tail -1 | cmp - \"$tmp/held\""
+ok "a question that nothing answers" fails 1 "alone trains nothing" $f plan "$tmp/a.yaml" --megawatts 3 --db "$tmp/unasked.db"
+ok "is refused ahead of the search" test ! -e "$tmp/unasked.db"
 ok "a held key that is no size" fails 1 "should be a whole number" $f plan "$tmp/a.yaml" --set training.parallel.tp=many
 ok "a key that is not searched" fails 1 "that key cannot be searched" $f plan "$tmp/a.yaml" --free training.precision
 ok "an odd list of sizes" fails 1 "write 1 to 32 sizes" $f plan "$tmp/a.yaml" --set 'cluster.gpus=[]'

@@ -1,5 +1,7 @@
 /* tests/test_text.c - words, months and names, against the obvious way, on drawn texts */
+#include <math.h>
 #include <regex.h>
+#include <stdlib.h>
 
 #include "base/arena.h"
 #include "base/gnuplot.h"
@@ -19,6 +21,61 @@ static void draw(uint64_t *seed, const char *letters, size_t n, char *to)
 	for (size_t i = 0; i < n; i++)
 		*to++ = letters[rnd(seed) % strlen(letters)];
 	*to = '\0';
+}
+
+/* By a long double, which holds all that so few letters say, and by whether they say nothing. */
+static void a_whole_number_is_one_however_it_is_written(void **state)
+{
+	static const char *const whole[] = { "4",    "4.0",   "4.",   "4e3",   "4E+3",
+					     ".5e1", "40e-1", "-2.0", "0.000", "0e9" };
+	static const int64_t value[] = { 4, 4, 4, 4000, 4000, 5, 4, -2, 0, 0 };
+	static const char *const none[] = {
+		"",    ".",    "e3",  "4e",
+		"4e+", "4e 3", "4.5", "4e-1",
+		"nan", "0x10", "1k",  "1.0.0",
+		"inf", "4 ",   "--4", "9223372036854775807.5"
+	};
+	int64_t is;
+	bool beyond;
+	regex_t form;
+	uint64_t seed = 7;
+	char text[16];
+	int seen = 0;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(whole) / sizeof(*whole); i++) {
+		assert_true(text_whole(whole[i], &is, &beyond));
+		assert_int_equal(is, value[i]);
+	}
+	for (size_t i = 0; i < sizeof(none) / sizeof(*none); i++) {
+		assert_false(text_whole(none[i], &is, &beyond));
+		assert_false(beyond);
+	}
+	assert_true(text_whole("-9223372036854775808", &is, &beyond));
+	assert_true(is == INT64_MIN);
+	assert_false(text_whole("9223372036854775808", &is, &beyond) || !beyond);
+	assert_false(text_whole("1e19", &is, &beyond) || !beyond);
+	assert_int_equal(
+		regcomp(&form, "^[-+]?([0-9]+\\.?[0-9]*|\\.[0-9]+)([eE][-+]?[0-9]+)?$",
+			REG_EXTENDED | REG_NOSUB),
+		0);
+	for (int i = 0; i < 400000; i++) {
+		long double x;
+		bool is_whole;
+
+		draw(&seed, "0012345.e+-", 8, text);
+		x = strtold(text, NULL);
+		is_whole = matches(&form, text) && fabsl(x) < 0x1p63L &&
+			   x == floorl(x) &&
+			   (x != 0 || strcspn(text, "12345e") == strcspn(text, "e"));
+		if (text_whole(text, &is, &beyond) != is_whole)
+			fail_msg("'%s'", text);
+		if (is_whole)
+			assert_int_equal(is, (int64_t)x);
+		seen += is_whole && strchr(text, 'e');
+	}
+	assert_true(seen > 1000);
+	regfree(&form);
 }
 
 static void a_month_is_digits_and_dashes(void **state)
@@ -314,6 +371,7 @@ static void plots_hold_texts_as_they_are_or_none(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_whole_number_is_one_however_it_is_written),
 		cmocka_unit_test(a_month_is_digits_and_dashes),
 		cmocka_unit_test(a_name_is_of_these_letters),
 		cmocka_unit_test(the_nearest_word_is_the_nearest),

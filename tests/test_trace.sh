@@ -216,7 +216,9 @@ ok "an unknown GPU is refused" fails 1 "h900" $f trace replay $eager --gpu h900
 sed 's/NVIDIA H200/Some GPU/' "$tmp/plain.json" >"$tmp/some.json"
 ok "an unknown device wants --from" fails 1 "name the nearest" $f trace replay "$tmp/some.json" --gpu h200
 ok "and takes it" $f trace replay "$tmp/some.json" --gpu h200 --from h200
-for name in "GH200 480GB" "H200 NVL" "H800 PCIe"; do
+sed 's/NVIDIA H200/NVIDIA GH200 480GB/' "$tmp/plain.json" >"$tmp/some.json"
+ok "a GH200 of 96 GB, which its driver names by its host's memory, has a profile" sh -c "$f trace replay $tmp/some.json --gpu h200 | grep -q gh200"
+for name in "GH200 144G HBM3e" "H200 NVL" "H800 PCIe"; do
 	sed "s/NVIDIA H200/NVIDIA $name/" "$tmp/plain.json" >"$tmp/some.json"
 	ok "so does $name, which is no SXM card" fails 1 "name the nearest" $f trace replay "$tmp/some.json" --gpu h100-sxm
 done
