@@ -5,15 +5,13 @@
  * Outlier rule: a measurement whose p90 is more than 1.6 times its p10 was disturbed
  * and is not used; cells that failed their check never are.
  */
+#include "calibrate/broom.h"
 #include "calibrate/fit.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <math.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -244,49 +242,16 @@ static bool write_all(struct fit_input *in, int fold, const char *folder,
 	return gpu && fit_write_profile(in, fold, folder, fit, err);
 }
 
-/* A child that waits until this program closes its end of a pipe, or is ended by whatever ends it, and then
- * removes the folder of the folds. */
-struct broom {
-	pid_t child; /* below 1: there is none, and nobody else removes it */
-	int end;
+struct fold_names {
+	const char *name, *base;
 };
 
-static struct broom broom_take(const char *folder, const char *name, const char *base)
+static void remove_folds(const char *folder, void *of)
 {
-	struct broom b = { -1, -1 };
-	int ends[2];
-	char none;
+	const struct fold_names *names = of;
 
-	if (pipe2(ends, O_CLOEXEC))
-		return b;
-	b.end = ends[1];
-	b.child = fork();
-	if (b.child == 0) {
-		signal(SIGINT, SIG_IGN); /* those of a terminal come here, too */
-		signal(SIGTERM, SIG_IGN);
-		signal(SIGHUP, SIG_IGN);
-		close(ends[1]);
-		while (read(ends[0], &none, 1) < 0 && errno == EINTR)
-			;
-		remove_folder(folder, name);
-		remove_folder(folder, base);
-		_exit(0);
-	}
-	close(ends[0]);
-	return b;
-}
-
-static void broom_sweep(const struct broom *b, const char *folder, const char *name,
-			const char *base)
-{
-	if (b->end >= 0)
-		close(b->end);
-	while (b->child > 0 && waitpid(b->child, NULL, 0) < 0 && errno == EINTR)
-		;
-	if (b->child > 0)
-		return;
-	remove_folder(folder, name);
-	remove_folder(folder, base);
+	remove_folder(folder, names->name);
+	remove_folder(folder, names->base);
 }
 
 static bool hold_out(struct fit_input *in, struct ft_fit *fit, struct arena *mem,
@@ -298,18 +263,21 @@ static bool hold_out(struct fit_input *in, struct ft_fit *fit, struct arena *mem
 	char *folder = file_temporary(mem, "foretoken-fit-XXXXXX");
 	struct ft_mark at = { folder, 0, 0 };
 	struct base_stem base = base_stem(in, mem);
-	const char *name = in->options->name, *below = base.name ? base.name : name;
-	bool ok = mkdtemp(folder) != NULL;
+	const char *name = in->options->name;
+	struct fold_names names = { name, base.name ? base.name : name };
+	char *asked = arena_text(mem, folder);
 	struct broom broom;
+	bool ok = broom_take(&broom, folder, remove_folds, &names);
 
-	if (!ok)
+	if (!ok) {
+		at.file = asked;
 		return ft_fail(err, &at, "cannot be made: %s", strerror(errno));
-	broom = broom_take(folder, name, below);
+	}
 	link_rows(base, folder, mem);
 	for (int fold = 0; ok && fold < FIT_FOLDS; fold++)
 		ok = write_all(in, fold, folder, NULL, err) &&
 		     score_fold(in, fold, folder, fit, &e, err);
-	broom_sweep(&broom, folder, name, below);
+	broom_sweep(&broom);
 	finish_groups(fit, &e, mem);
 	return ok;
 }
