@@ -7,12 +7,12 @@
 #include "base/reader.h"
 #include "base/text.h"
 
-/* Names of the modules in Transformers' classes, which PEFT goes by, and of Megatron; and the words for several. */
 enum {
 	OF_ATTENTION = 1u << FT_LORA_QKV | 1u << FT_LORA_OUT,
 	OF_MLP = 1u << FT_LORA_GATE_UP | 1u << FT_LORA_DOWN
 };
 
+/* Names of the modules in Transformers' classes, which PEFT goes by, and of Megatron; and the words for several. */
 static const struct {
 	const char *name;
 	unsigned targets;

@@ -33,7 +33,7 @@ static size_t place_of(const char *word, const char *const *names, size_t n)
 	return i;
 }
 
-/* A list of words as bits, or one word. */
+/* A list of words as bits, or one word; unless_said where the file does not name the key. */
 static unsigned read_set(struct reader *r, const char *key, const char *const *names,
 			 size_t n, unsigned unless_said)
 {

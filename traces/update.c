@@ -14,7 +14,7 @@
  *   adam8bit      weight both ways, gradient, two moments of a byte both ways: 16, 10
  *   sgd           weight both ways, gradient: 12, 6
  *   sgd-momentum  three operations over lists of tensors, on the moment alone, with the gradient, with the weight: 32, 16
- *   adafactor     some thirty operations in fp32, tensor by tensor: 84, and 18 for copies of 16-bit weights and gradients
+ *   adafactor     22 to 27 kernels in fp32 a tensor, one tensor after another: 84, and 18 for copies of 16-bit weights and gradients
  * Source: kernels of recorded updates on an H200 (measurements/probes/h200-2026-11-29-optimizers-unseen: these bytes at
  * 3.3 to 3.9 TB/s); adam8bit's are derived from what bitsandbytes' kernel has to read and write.
  */
@@ -31,11 +31,9 @@ static const struct update {
 	[FT_MUON] = { 28, 14, NULL, "adam" },
 };
 
-enum {
-	KERNELS_A_TENSOR =
-		24, /* that is updated by itself: 22 to 27 of the same recordings */
-	TENSORS_AN_OP = 8 /* while one runs the host launches the next */
-};
+/* Kernels of a tensor that is updated by itself: 22 to 27 in the same recordings. While one op of several tensors runs,
+ * the host launches the next. */
+enum { KERNELS_A_TENSOR = 24, TENSORS_AN_OP = 8 };
 
 /* Of a rank's share, without what Muon updates elsewhere. */
 static double updated(const struct builder *b, struct held stage)
