@@ -194,6 +194,7 @@ static const struct {
 	{ "qwen3_5_text", "mtp_num_hidden_layers", "num_nextn_predict_layers" },
 	{ "qwen3_moe", "num_experts", "num_local_experts" },
 	{ "qwen3_next", "num_experts", "num_local_experts" },
+	{ "seed_oss", "residual_dropout", "hidden_dropout" },
 	{ "solar_open", "n_routed_experts", "num_local_experts" },
 	{ "stablelm", "qk_layernorm", "qk_norm" },
 	{ "stablelm", "use_qkv_bias", "qkv_bias" },

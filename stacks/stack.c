@@ -72,6 +72,8 @@ static void read_copies(struct reader *r, struct ft_layout_rules *l)
 	l->fsdp_copy_grad_bytes = read_quantity(r, "fsdp_copy_gradient", DIM_BYTES, 0);
 	l->table_block_bytes = read_quantity(r, "table_block", DIM_BYTES, 0);
 	l->table_kept_bytes = read_quantity(r, "table_kept", DIM_BYTES, 0);
+	l->table_kept_often_bytes =
+		read_quantity(r, "table_kept_often", DIM_BYTES, l->table_kept_bytes);
 	l->optimizer_bytes = read_quantity(r, "optimizer", DIM_BYTES, 0);
 	l->bucket_bytes = read_quantity(r, "bucket", DIM_BYTES, 0);
 	l->bucket_copy_bytes = read_quantity(r, "bucket_copy", DIM_BYTES, 0);
@@ -190,6 +192,8 @@ static const struct flag {
 	OFF(unwrapped_alone),
 	OFF(asks_inputs),
 	OFF(asks_loss),
+	OFF(wide_outputs),
+	OFF(experts_as_weights),
 	OFF(host_sync),
 	OFF(mixed_norms),
 	OFF(cut_blocks),

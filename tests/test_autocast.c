@@ -334,6 +334,20 @@ static void the_host_waits_for_each_loss(void **state)
 	drop(&p);
 }
 
+/* accelerate has what a model returns in fp32: read in 16 bit, written in 32. */
+static void what_trainer_returns_is_in_fp32(void **state)
+{
+	struct parts p;
+
+	(void)state;
+	build(&p, LLAMA, ALONE(""), TRAINER, 1);
+	expect(&p, "outputs_cast", 1, 6.0 * TOKENS * 1000, 1);
+	drop(&p);
+	build(&p, LLAMA, ALONE(""), LOOP, 1);
+	expect(&p, "outputs_cast", 0, 0, 0);
+	drop(&p);
+}
+
 /* Scores that documents or a window leave out are not drawn for. */
 static void what_is_left_out_is_not_dropped(void **state)
 {
@@ -452,6 +466,7 @@ int main(void)
 		cmocka_unit_test(what_is_left_out_is_not_dropped),
 		cmocka_unit_test(masks_and_heads_make_dropout_longer),
 		cmocka_unit_test(the_host_waits_for_each_loss),
+		cmocka_unit_test(what_trainer_returns_is_in_fp32),
 		cmocka_unit_test(a_whole_model_is_compiled),
 		cmocka_unit_test(adapters_in_fp32_take_its_memory),
 		cmocka_unit_test(adapters_are_named_as_classes_name_them),

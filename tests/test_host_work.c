@@ -75,7 +75,8 @@ static void what_packs_nothing_lists_nothing(void **state)
 			   FT_HOST_TABLE) == 0);
 }
 
-/* Of one rank the layers' 0.9 GB are below table_kept (1 GB), the root's 4.2 GB are not. */
+/* Of one rank the root's list is longer than the layers', so that its memory is new if it is above table_kept (1 GB). Lists of
+ * layers follow one another: theirs is new above table_kept_often (4 GiB). */
 static void only_a_long_list_has_new_memory(void **state)
 {
 	static const char *const plan =
@@ -87,10 +88,19 @@ static void only_a_long_list_has_new_memory(void **state)
 	near_frac(counted(LLAMA, plan, "torch-2.11-eager", 1, FT_HOST_TABLE),
 		  2 * ceil(4 * layer / 2048) + ceil(4 * root / 2048), 1e-12);
 	near_frac(
-		counted_by(LLAMA, plan,
-			   "{extends: torch-2.11-eager, layout: {table_kept: 0.8 GB}}",
-			   1, FT_HOST_TABLE_FRESH),
+		counted_by(
+			LLAMA, plan,
+			"{extends: torch-2.11-eager, layout: {table_kept_often: 0.8 GB}}",
+			1, FT_HOST_TABLE_FRESH),
 		2 * ceil(4 * layer / 2048) + ceil(4 * root / 2048), 1e-12);
+	assert_true(
+		counted_by(LLAMA, plan,
+			   "{extends: torch-2.11-eager, layout: {table_kept: 5 GB}}", 1,
+			   FT_HOST_TABLE_FRESH) == 0);
+	assert_true(
+		counted("{name: llama3-8b, num_hidden_layers: 2, vocab_size: 32000}",
+			plan, "torch-2.11-eager", 1,
+			FT_HOST_TABLE_FRESH) == 0); /* 1.05 GB, 1.2 layers */
 }
 
 /* With full gradients each micro-batch packs, with `sync_each_micro_batch: false` the last. */

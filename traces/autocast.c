@@ -8,6 +8,11 @@ bool under_autocast(const struct builder *b)
 	return b->autocast || b->rules->autocast_always;
 }
 
+bool experts_in_fp32(const struct builder *b)
+{
+	return b->autocast && b->rules->experts_as_weights;
+}
+
 static bool is_apart(const struct builder *b)
 {
 	return b->rules->fusion == FT_FUSION_EAGER || by_operation(b);

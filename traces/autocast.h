@@ -13,6 +13,8 @@
  *   moved    LayerNorm on 16-bit weights: 4 more by itself, 6 of its input's cast, 6 n of its output's; backward
  *            the same and 6 (n - 1), the sums of the copies' gradients
  * gelu_new has a power, so that what follows it is in fp32: see traces/elements.c.
+ * Grouped products are not on its lists, and PyTorch has them in 16 bit alone: of weights in fp32 Transformers takes one product an expert, in fp32,
+ * and asks how many tokens each has (layout.experts_as_weights; transformers/integrations/moe.py, 5.17.0, and measurements/probes/h200-2026-11-29-drawn-unseen).
  * Source: PyTorch 2.11's autocast (its lists of operations for CUDA); measurements/probes/h200-2026-11-28-trainer-unseen,
  * where peaks of GPT-2, OPT, Llama and Qwen2.5 are within 3 % with these and 3 to 28 % too small without.
  */
@@ -25,6 +27,9 @@ struct builder;
 struct layer_sizes;
 
 bool under_autocast(const struct builder *b);
+
+/* Are routed experts computed in fp32, as their weights are? */
+bool experts_in_fp32(const struct builder *b);
 
 /* bytes a token that a layer keeps more; again: its norms run again before its backward */
 double autocast_kept(const struct builder *b, const struct layer_sizes *s, bool again);

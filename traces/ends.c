@@ -121,8 +121,8 @@ static struct loss loss_of(const struct builder *b)
 	if (b->rules->fusion != FT_FUSION_KERNELS)
 		return (struct loss){ { 8, whole },
 				      { 12, "cross_entropy_back" },
-				      { 6, "cast" },
-				      { 10, "cast_logits" },
+				      { 6, "cast_widen" },
+				      { 10, "cast" },
 				      3 };
 	return (struct loss){ { 26, whole }, { 14, whole }, .launches = 10 };
 }
@@ -193,6 +193,8 @@ void head_forward(struct builder *b)
 	if (loss.cast.bytes > 0)
 		put_memory(b, "loss_cast", loss.cast.curve,
 			   loss.cast.bytes * head_logits(b), 1);
+	if (b->rules->wide_outputs)
+		put_memory(b, "outputs_cast", "cast_widen", 6 * head_logits(b), 1);
 	put_rows(b, "loss", loss.forward.curve, loss.forward.bytes * head_logits(b),
 		 loss.launches, 2 * (double)rows);
 	for (int i = 0; i < 3; i++) /* maximum, sum of exponentials, target */

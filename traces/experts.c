@@ -13,6 +13,7 @@
  */
 #include <math.h>
 
+#include "traces/autocast.h"
 #include "traces/beside.h"
 #include "traces/block.h"
 #include "traces/casts.h"
@@ -120,6 +121,12 @@ static void exchange(struct builder *b, const struct routed *r, const char *name
 		need(b, FT_STREAM_EP);
 }
 
+/* What experts read and write, over 16 bit. */
+static double experts_width(const struct builder *b)
+{
+	return experts_in_fp32(b) ? 2 : 1;
+}
+
 /* This rank's copies moved to or from the order of the ranks: only the library's all-to-all needs
  * it. */
 static void by_rank(struct builder *b, const struct routed *r, const char *name,
@@ -127,7 +134,7 @@ static void by_rank(struct builder *b, const struct routed *r, const char *name,
 {
 	if (!r->direct && !dispatches_by_mask(b))
 		put_moved(b, name, c.by_map ? "permute" : "copy", c,
-			  (double)(r->copies / r->gathered * r->h));
+			  experts_width(b) * (double)(r->copies / r->gathered * r->h));
 }
 
 /* Do copies stay where they are, all experts being on the rank? */
@@ -149,7 +156,7 @@ static void by_expert(struct builder *b, const struct routed *r, const char *nam
 		return;
 	if (r->direct || (r->local > 1 && !stays(b)))
 		put_moved(b, name, by_map ? "permute" : "copy", c,
-			  (double)(r->rows * r->h));
+			  experts_width(b) * (double)(r->rows * r->h));
 }
 
 /* Small kernels that find the order: a sort of expert numbers, and what leads to it. */
@@ -169,7 +176,7 @@ static void fill_outputs(struct builder *b, const struct routed *r, bool backwar
 	fill.launches *= 2;
 	fill.strided.launches *= 2;
 	put_moved(b, backward ? "expert_fill_back" : "expert_fill", "copy", fill,
-		  (double)(r->copies * features));
+		  experts_width(b) * (double)(r->copies * features));
 }
 
 /* One product for all local experts, or one for each. */
@@ -178,10 +185,12 @@ static void products(struct builder *b, const struct routed *r, const char *name
 {
 	if (layout != FT_WGRAD)
 		put_unpack(b, (double)(r->local * e.n * e.k));
-	if (b->plan->grouped_experts) {
+	if (b->plan->grouped_experts && !experts_in_fp32(b)) {
 		put_grouped(b, name, layout, e, r->local);
 		return;
 	}
+	if (experts_in_fp32(b))
+		host_waits(b);
 	e.m /= r->local;
 	for (int64_t i = 0; i < r->local; i++)
 		put_grouped(b, name, layout, e, 1);
@@ -242,7 +251,8 @@ static void expert_elements(struct builder *b, const struct routed *r, const cha
 			    struct coefficients c)
 {
 	if (!b->plan->fused_experts)
-		put_memory(b, name, "swiglu", c.f * (double)(r->rows * r->width),
+		put_memory(b, name, "swiglu",
+			   experts_width(b) * c.f * (double)(r->rows * r->width),
 			   c.launches);
 }
 
@@ -382,7 +392,7 @@ void experts_run(struct builder *b, const struct ft_layer *l)
 {
 	struct routed r = routed_of(b, l);
 
-	b->format = b->plan->expert_precision;
+	b->format = experts_in_fp32(b) ? FT_FP32 : b->plan->expert_precision;
 	host_of_experts(b, &r, FT_HOST_EXPERTS_FORWARD);
 	by_expert(b, &r, "sort_by_expert", routing_of(b)->sort);
 	outer_cast(b, &r);
@@ -440,7 +450,7 @@ void experts_run_back(struct builder *b, const struct ft_layer *l)
 	struct routed r = routed_of(b, l);
 	struct moved join = routing_of(b)->join_back;
 
-	b->format = b->plan->expert_precision;
+	b->format = experts_in_fp32(b) ? FT_FP32 : b->plan->expert_precision;
 	host_of_experts(b, &r, FT_HOST_EXPERTS_BACKWARD);
 	by_expert(b, &r, "unsort_back", routing_of(b)->unsort_back);
 	biases(b, &r, true);
@@ -455,7 +465,8 @@ void experts_run_back(struct builder *b, const struct ft_layer *l)
 	up(b, &r, FT_WGRAD);
 	b->format = b->plan->precision;
 	if (r.gated && !r.direct)
-		put_moved(b, "expert_join_back", "copy", join, (double)(r.rows * r.h));
+		put_moved(b, "expert_join_back", "copy", join,
+			  experts_width(b) * (double)(r.rows * r.h));
 	by_expert(b, &r, "sort_back", routing_of(b)->sort_back);
 	exchange(b, &r, "ep_dispatch_back");
 }

@@ -202,7 +202,18 @@ static void add_reduced(struct builder *b, struct held unit)
 		reduced_kernel(b, "fsdp_accumulate", "add", bytes, (int)unit.tensors);
 }
 
-/* The host lists the blocks of a rank's share before they are packed. */
+/* The largest share that a step lists for each of several layers. */
+static double listed_often(const struct builder *b)
+{
+	double most = 0;
+
+	for (int64_t i = 0; i < b->model->n_layers; i++)
+		most = fmax(most, held_share(b, of_fsdp(b, b->unit[i])));
+	return gradient_width(b) * most;
+}
+
+/* The host lists the blocks of a rank's share before they are packed. Memory of a list is there from the list before, if that was as
+ * long: not of a root that is larger than layers, and of no list that the allocator maps and gives back by itself. */
 static void list_blocks(struct builder *b, struct held unit)
 {
 	double bytes = gradient_width(b) * held_share(b, unit);
@@ -211,7 +222,8 @@ static void list_blocks(struct builder *b, struct held unit)
 				0;
 
 	host(b, FT_HOST_TABLE, blocks);
-	if (bytes > b->rules->table_kept_bytes)
+	if (bytes > (bytes > 2 * listed_often(b) ? b->rules->table_kept_bytes :
+						   b->rules->table_kept_often_bytes))
 		host(b, FT_HOST_TABLE_FRESH, blocks);
 }
 

@@ -144,7 +144,9 @@ struct ft_layout_rules {
 	bool dual_pipe;	     /* and dualpipev */
 	bool autograd_split; /* by autograd: for each tensor of weights its output's gradient
 			      * is copied, and the model's first chunk is not cut */
-	bool unwrapped_alone; /* no ddp around one replica */
+	bool unwrapped_alone;	 /* no ddp around one replica */
+	bool experts_as_weights; /* in fp32 where their weights are, one after another */
+	bool wide_outputs;	 /* the logits are returned in fp32 */
 	bool asks_loss; /* behind each micro-batch's backward the host waits for its loss */
 	bool asks_inputs; /* each forward asks the GPU for a number of its inputs */
 	bool host_sync;	  /* the host waits for the GPU in every step */
@@ -170,11 +172,12 @@ struct ft_layout_rules {
 				      * the gradient's own width */
 	double table_block_bytes;    /* packed gradients of one block; 0: no table */
 	double table_kept_bytes;     /* of gradients: a larger table's memory is new */
-	double optimizer_bytes;	     /* moved per parameter; 0: by the formats */
-	double expert_imbalance;     /* copies of the fullest rank / the mean's */
-	double bucket_bytes;	     /* of a gradient reduction; 0: Megatron's rule */
-	double bucket_copy_bytes;    /* per parameter, into it and out of it */
-	int64_t optimizer_kernels;   /* launches of one update */
+	double table_kept_often_bytes; /* the same where a step lists others as large */
+	double optimizer_bytes;	       /* moved per parameter; 0: by the formats */
+	double expert_imbalance;       /* copies of the fullest rank / the mean's */
+	double bucket_bytes;	       /* of a gradient reduction; 0: Megatron's rule */
+	double bucket_copy_bytes;      /* per parameter, into it and out of it */
+	int64_t optimizer_kernels;     /* launches of one update */
 	int64_t metrics;    /* losses that are computed besides, by plain kernels */
 	bool pads_products; /* to edges of multiples of 8 */
 	bool masks_always; /* masked_attention runs all layers, not windows and chunks alone */

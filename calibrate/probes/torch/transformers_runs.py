@@ -17,6 +17,11 @@ import sys
 NOT_OF_THE_MODEL = {"embd_pdrop", "embed_dropout", "embedding_dropout", "rotary_dim", "rotary_pct", "partial_rotary_factor",
                     "attention_types", "do_layer_norm_before", "pad_token_id"}
 
+# What a class of 5.17 does where a case says nothing. A config.json of these says it; PhiMoE's router takes two experts always.
+OF_THE_CLASS = {"gpt2": {"attn_pdrop": 0.1, "resid_pdrop": 0.1}, "gpt_bigcode": {"attn_pdrop": 0.1, "resid_pdrop": 0.1},
+                "opt": {"dropout": 0.1}, "seed_oss": {"attention_dropout": 0.1, "residual_dropout": 0.1}}
+ALWAYS = {"phimoe": {"num_experts_per_tok": 2}}
+
 
 def text(value):
     if isinstance(value, bool):
@@ -72,7 +77,9 @@ def loop_run(case, gpu):
 
 def run(case, gpu):
     row = trainer_run(case, gpu) if of_trainer(case) else loop_run(case, gpu)
-    row.update(("model." + k, v) for k, v in case["model"].items() if k not in NOT_OF_THE_MODEL)
+    kind = case["model"]["model_type"]
+    model = {**OF_THE_CLASS.get(kind, {}), **case["model"], **ALWAYS.get(kind, {})}
+    row.update(("model." + k, v) for k, v in model.items() if k not in NOT_OF_THE_MODEL)
     row.update({"measured.step_s": case["step_s"],
                 "measured.memory_bytes_per_gpu.total": case["peak_bytes"],
                 "source": "%s, transformers %s, torch %s" % (case["gpu"], case["transformers"], case["torch"])})

@@ -1,0 +1,82 @@
+/* tests/test_experts_wide.c - experts whose weights are in fp32 under autocast, against those in 16 bit */
+#include "tests/counted.h"
+
+enum { LAYERS = 4, H = 512, TOKENS = 2048 };
+
+struct mixture {
+	const char *plan;
+	enum ft_dtype format;
+	double products;      /* in one pass of all layers */
+	int64_t rows, groups; /* of each */
+	double bytes;	      /* that gates move, over 16 bit's */
+};
+
+/* How often the host waits for the GPU in a step. */
+static double waits(const struct ft_graph *g)
+{
+	double n = 0;
+
+	for (size_t i = 0; i < g->rank_class[0].n_calls; i++) {
+		const struct ft_call *call = &g->rank_class[0].call[i];
+		const struct ft_segment *s = &g->segment[call->segment];
+
+		for (size_t j = 0; j < s->n_ops; j++)
+			n += s->op[j].host_waits ? call->repeat : 0;
+	}
+	return n;
+}
+
+/* Autocast leaves operands of grouped products as they are, so that weights in fp32 have one product an expert, all around
+ * them twice as wide, and the host asks for the numbers of tokens; under FSDP and in 16 bit experts are one product. */
+static void experts_are_as_their_weights(void **state)
+{
+	enum { EXPERTS = 8, CHOSEN = 2, WIDTH = 256 };
+	static const char model[] =
+		"{model_type: mixtral, hidden_size: 512, intermediate_size: 256, num_hidden_layers: 4, "
+		"num_attention_heads: 8, num_key_value_heads: 4, vocab_size: 1000, num_local_experts: 8, "
+		"num_experts_per_tok: 2}";
+	static const struct mixture kinds[] = {
+		{ "{sequence_length: 1024, global_batch_size: 2, micro_batch_size: 2, recompute: none, sharding: ddp}",
+		  FT_FP32, LAYERS * EXPERTS, TOKENS * CHOSEN / EXPERTS, 1, 2 },
+		{ "{sequence_length: 1024, global_batch_size: 2, micro_batch_size: 2, recompute: none, sharding: fsdp}",
+		  FT_BF16, LAYERS, TOKENS * CHOSEN, EXPERTS, 1 },
+		{ "{sequence_length: 1024, global_batch_size: 2, micro_batch_size: 2, recompute: none, sharding: none, "
+		  "master_weights: false, gradient_dtype: bf16}",
+		  FT_BF16, LAYERS, TOKENS * CHOSEN, EXPERTS, 1 },
+	};
+	double gate = 0, waited = 0;
+
+	(void)state;
+	for (int i = 2; i >= 0; i--) {
+		const struct ft_work *up;
+		struct parts p;
+		struct sum s;
+
+		build(&p, model, kinds[i].plan, "transformers-5-eager", 1);
+		up = work_of(p.graph, "expert_up");
+		assert_int_equal(up->dtype, kinds[i].format);
+		assert_int_equal(up->gemm.m, kinds[i].rows);
+		assert_int_equal(up->gemm.groups, kinds[i].groups);
+		assert_true(times_of(p.graph, up) == kinds[i].products);
+		s = sum_of(p.graph, "expert_up"); /* and both gradients */
+		assert_true(s.n == 3 * kinds[i].products);
+		near_frac(s.flop, 3 * LAYERS * 2.0 * TOKENS * CHOSEN * 2 * WIDTH * H,
+			  1e-12);
+		waited = i == 2 ? waits(p.graph) :
+				  waited; /* two products, three passes */
+		assert_true(waits(p.graph) == waited + (i ? 0 : 6 * LAYERS));
+		s = sum_of(p.graph, "expert_activation");
+		gate = i == 2 ? s.bytes : gate;
+		near_frac(s.bytes, kinds[i].bytes * gate, 1e-12);
+		drop(&p);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(experts_are_as_their_weights),
+	};
+
+	return cmocka_run_group_tests_name("experts in fp32", tests, NULL, NULL);
+}
