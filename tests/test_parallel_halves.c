@@ -98,8 +98,8 @@ static void products_sum_each_input(void **state)
 
 	(void)state;
 	for (int k = 0; k < 4; k++) {
-		const char *stack = k % 2 ? "atorch-2023-deepspeed" :
-					    "megatron-deepspeed-2022";
+		const char *stack =
+			k % 2 ? "atorch-2023-deepspeed" : "megatron-deepspeed-2022";
 		double want = k % 2 ? seen[k / 2].each : seen[k / 2].joined;
 		struct sum got;
 		struct parts p;
