@@ -170,6 +170,7 @@ static const struct flag {
 	ON(windows),
 	OFF(narrow_softmax),
 	OFF(model_classes),
+	OFF(sums_each_input),
 	OFF(masked_dispatch),
 	OFF(static_buffers),
 	OFF(forced_in_turn),

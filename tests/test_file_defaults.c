@@ -125,6 +125,7 @@ static const struct absent of_stack[] = {
 	STACK("context_parallel", context_parallel, CHOICE, FT_CP_RING),
 	STACK("fused_qkv", fused_qkv, TRUTH, true),
 	STACK("fused_gate_up", fused_gate_up, TRUTH, true),
+	STACK("sums_each_input", sums_each_input, TRUTH, false),
 	STACK("fused_softmax", fused_softmax, TRUTH, true),
 	STACK("narrow_softmax", narrow_softmax, TRUTH, false),
 	STACK("fused_loss", fused_loss, TRUTH, false),

@@ -84,11 +84,44 @@ static void parallel_halves_are_summed_once(void **state)
 	}
 }
 
+/* Sums over a tensor group of two, a layer and micro-batch: two forward, and two backward, or one for each of q, k, v, gate and
+ * up (one for up, where nothing gates). Each is of 2 bytes a token and feature, and the wgrad of none runs beside it. */
+static void products_sum_each_input(void **state)
+{
+	static const struct {
+		const char *model;
+		double layers, h, joined, each;
+	} seen[] = {
+		{ "llama2-7b", 32, 4096, 4, 7 },
+		{ "{name: opt-6.7b}", 32, 4096, 4, 6 },
+	};
+
+	(void)state;
+	for (int k = 0; k < 4; k++) {
+		const char *stack =
+			k % 2 ? "atorch-2023-deepspeed" : "megatron-deepspeed-2022";
+		double want = k % 2 ? seen[k / 2].each : seen[k / 2].joined;
+		struct sum got;
+		struct parts p;
+
+		build(&p, seen[k / 2].model,
+		      "{sequence_length: 2048, global_batch_size: 8, micro_batch_size: 2, "
+		      "parallel: {tp: 2}, sequence_parallel: false, precision: fp16, "
+		      "sharding: ddp, recompute: none}",
+		      stack, 8);
+		got = sum_over_ranks(p.graph, "tp_all_reduce", -1);
+		assert_true(got.n == 8 * want * seen[k / 2].layers);
+		near_frac(got.bytes / got.n, 2 * 2 * 2048 * seen[k / 2].h, 1e-12);
+		drop(&p);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(parallel_halves_are_summed_once),
 		cmocka_unit_test(parallel_halves_keep_less),
+		cmocka_unit_test(products_sum_each_input),
 	};
 
 	return cmocka_run_group_tests_name("parallel_halves", tests, NULL, NULL);

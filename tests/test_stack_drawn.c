@@ -30,6 +30,7 @@ static const struct {
 } truths[] = {
 	TRUTH(fused_qkv),
 	TRUTH(fused_gate_up),
+	TRUTH(sums_each_input),
 	TRUTH(model_classes),
 	TRUTH(forced_in_turn),
 	TRUTH(fused_softmax),

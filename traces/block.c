@@ -74,9 +74,28 @@ void up_products(struct builder *b, const struct layer_sizes *s, enum ft_layout 
 	}
 }
 
+/* Sums of the gradients of products split by columns, one for each product. */
+static void sum_each(struct builder *b, const struct layer_sizes *s, int64_t features,
+		     int products)
+{
+	for (int k = 0; k < products; k++)
+		leave_split(b, s, features);
+}
+
+/* Products of one input that are split by columns: as many as qkv_products or up_products have. */
+static int split_products(const struct builder *b, const struct layer_sizes *s,
+			  bool attention)
+{
+	if (!attention)
+		return b->model->activation == FT_SWIGLU && !joins_gate_up(b) ? 2 : 1;
+	if (s->linear || s->l->kv_lora_rank || joins_qkv(b))
+		return 1;
+	return 1 + (own_k(s) > 0) + (s->kv > own_k(s));
+}
+
 /* Backward of products of `features` split by columns: dgrad, its sum over ranks, wgrad.
  * Megatron gathers the input again beside dgrad and reduces beside wgrad; a frozen weight
- * needs no input. */
+ * needs no input. Where each product sums by itself, its sum is behind its wgrad. */
 static void column_back(struct builder *b, const struct layer_sizes *s,
 			int64_t features,
 			void (*products)(struct builder *, const struct layer_sizes *,
@@ -95,6 +114,13 @@ static void column_back(struct builder *b, const struct layer_sizes *s,
 		of_weights(b, false);
 	}
 	products(b, s, FT_DGRAD);
+	if (megatron && b->rules->sums_each_input && !sp) {
+		put_input_transpose(b, (double)(s->tokens * features));
+		products(b, s, FT_WGRAD);
+		sum_each(b, s, features,
+			 split_products(b, s, products == qkv_products));
+		return;
+	}
 	leave_split(b, s, features);
 	if (megatron && b->part == PART_WHOLE)
 		b->needs[FT_STREAM_TP] = false; /* wgrad need not wait */

@@ -117,6 +117,7 @@ struct ft_layout_rules {
 	enum ft_context_parallel context_parallel_lora; /* the same under adapters */
 	bool fused_qkv;					/* q, k, v in one product */
 	bool fused_gate_up;				/* gate and up in one product */
+	bool sums_each_input; /* each product split by columns: its input's gradient */
 	bool model_classes;   /* all as the model's class in Transformers has it */
 	bool masked_dispatch; /* into slots of a capacity by products with a mask */
 	bool static_buffers; /* of experts, for all copies of all ranks, without a capacity */
