@@ -38,6 +38,22 @@ training: {sequence_length: 128, global_batch_size: 1, step_start: together}
 EOF
 ok "that the host sets the pace is told" says "with one that is 25 % slower the step takes 23 % longer (host_factor of the node)" $f simulate "$tmp/small.yaml"
 ok "where it does" says_not "hosts differ" $f simulate $a
+cat >"$tmp/wide.yaml" <<EOF
+model: {name: mixtral-8x7b, num_hidden_layers: 3}
+cluster: {gpu: h200, gpus: 8}
+stack: transformers-5-trainer
+training: {sequence_length: 4096, micro_batch_size: 1, global_batch_size: 8, sharding: ddp}
+EOF
+wide() { # the sentence has the share that the items have
+	$f simulate "$tmp/wide.yaml" --json >"$tmp/wide.json" 2>/dev/null &&
+		share=$(python3 -c 'import json, sys
+d = json.load(sys.stdin)
+print("%.0f" % (100 * sum(i["time_s"] for i in d["items"] if i["name"].startswith(("expert_up", "expert_down"))) / d["step_s"]))' <"$tmp/wide.json") &&
+		[ "$share" -gt 50 ] && says "Experts are computed in fp32, as their weights are: $share % of the step" $f simulate "$tmp/wide.yaml"
+}
+ok "experts that autocast leaves in fp32 are told" wide
+ok "16-bit weights have none" says_not "computed in fp32" $f simulate "$tmp/wide.yaml" --set training.master_weights=false --set training.gradient_dtype=bf16
+ok "fsdp has none" says_not "computed in fp32" $f simulate "$tmp/wide.yaml" --set training.sharding=fsdp
 ok "compare warns where no stack was given" says "name no stack" $f compare "$tmp/a.yaml" "$tmp/b.yaml"
 ok "and says no more of GPUs than is so" says "all run under generic here, whose range holds what people run" $f compare "$tmp/a.yaml" "$tmp/a.yaml" --set cluster.fabric=roce-400-rail
 ok "compare warns where stacks differ" says "The stacks differ" $f compare $a $b
