@@ -83,9 +83,16 @@ static bool drops_scores(const struct builder *b)
  * those that are given a mask, 4.5 to 5.2 and 7.8 to 7.9 at heads of 128). */
 static double dropped_bytes(int64_t head, bool masked, bool backward)
 {
-	if (head > (masked ? 64 : 128))
-		return masked ? (backward ? 7.8 : 5) : (backward ? 4 : 12);
-	return masked ? (backward ? 1.95 : 3.6) : (backward ? 1.8 : 3);
+	static const struct {
+		int64_t narrow;			 /* heads up to this width */
+		double of_narrow[2], of_wide[2]; /* forward, backward */
+	} kernels[] = {
+		[false] = { 128, { 3, 1.8 }, { 12, 4 } },
+		[true] = { 64, { 3.6, 1.95 }, { 5, 7.8 } },
+	};
+
+	return head > kernels[masked].narrow ? kernels[masked].of_wide[backward] :
+					       kernels[masked].of_narrow[backward];
 }
 
 void put_score_dropout(struct builder *b, const struct layer_sizes *s, bool backward)
