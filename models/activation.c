@@ -28,6 +28,8 @@ static enum ft_written writes(struct reader *r, const struct family *family,
 		return FT_WRITTEN_SQUARE;
 	if (family->activation != FT_GELU || !*act)
 		return family->written_activation;
+	if (!strcmp(act, "xielu"))
+		return FT_WRITTEN_XIELU;
 	for (size_t i = 0; written[i]; i++)
 		if (!strcmp(act, written[i]))
 			return FT_WRITTEN_GELU;

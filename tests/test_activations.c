@@ -58,33 +58,63 @@ static void megatron_fuses_two_gates(void **state)
 	}
 }
 
+#define NARROW ", sharding: none, master_weights: false, gradient_dtype: bf16"
+#define AUTOCAST ", sharding: ddp"
+
 /* Nemotron's squared ReLU, and Apertus' xIELU, of which what spreads one number over all is not vectorized; compiled they are
- * one pass. */
+ * one pass. Autocast runs powers and exponentials in fp32. */
 static void classes_write_activations_out(void **state)
 {
 	static const struct {
-		const char *type, *stack;
+		const char *type, *stack, *plan;
 		double forth[2], back[2], kept; /* vectorized, and not */
 		int launches[2], launches_back[2];
 	} seen[] = {
 		{ "apertus",
 		  EAGER,
+		  NARROW,
+		  { 37.4, 25.7 },
+		  { 87, 41.7 },
+		  2 + 7 + 2,
+		  { 7, 5 },
+		  { 17, 8 } },
+		{ "apertus, hidden_act: xielu",
+		  EAGER,
+		  NARROW,
 		  { 37.4, 25.7 },
 		  { 87, 41.7 },
 		  2 + 7 + 2,
 		  { 7, 5 },
 		  { 17, 8 } },
 		{ "apertus",
+		  EAGER,
+		  AUTOCAST,
+		  { 74.8, 51.4 },
+		  { 174, 83.4 },
+		  2 + 14 + 2,
+		  { 8, 5 },
+		  { 18, 8 } },
+		{ "apertus",
 		  "transformers-5-compile",
+		  AUTOCAST,
 		  { 4 },
 		  { 6 },
 		  2 + 2,
 		  { 1 },
 		  { 1 } },
-		{ "apertus", MEGATRON, { 4 }, { 6 }, 2 + 2, { 1 }, { 1 } },
-		{ "nemotron", EAGER, { 8 }, { 20 }, 2 + 2, { 2 }, { 4 } },
+		{ "apertus", MEGATRON, AUTOCAST, { 4 }, { 6 }, 2 + 2, { 1 }, { 1 } },
+		{ "nemotron", EAGER, NARROW, { 8 }, { 20 }, 2 + 2, { 2 }, { 4 } },
+		{ "nemotron",
+		  EAGER,
+		  AUTOCAST,
+		  { 24 },
+		  { 46 },
+		  2 + 4 + 2,
+		  { 4 },
+		  { 6 } },
 		{ "nemotron",
 		  "transformers-5-compile",
+		  AUTOCAST,
 		  { 4 },
 		  { 6 },
 		  2 + 2,
@@ -108,8 +138,11 @@ static void classes_write_activations_out(void **state)
 				      "num_key_value_heads: 16, "
 				      "intermediate_size: %g, vocab_size: 32000}",
 				      seen[i].type, f[k]),
-			      "{sequence_length: 4096, global_batch_size: 2, "
-			      "micro_batch_size: 2, sharding: ddp, recompute: none}",
+			      arena_printf(
+				      &mem,
+				      "{sequence_length: 4096, global_batch_size: 2, "
+				      "micro_batch_size: 2, recompute: none%s}",
+				      seen[i].plan),
 			      seen[i].stack, 1);
 			for (int s = 0; s < 2; s++) {
 				double n = f[k] * TOKENS;

@@ -65,6 +65,20 @@ static const struct written power_in_fp32 = {
 	{ { .f = 76, .launches = 10 }, { .f = 118, .launches = 17 } }, 12
 };
 
+/* A squared ReLU under autocast, which takes the square in fp32: ReLU (4), a cast (6), the square (8) and the second product's cast (6).
+ * Backward that cast (6), a power of one, twice that and the product with the gradient (8 + 8 + 12), a cast (6) and ReLU's (6). What the square
+ * reads is kept in fp32. */
+static const struct written square_in_fp32 = {
+	{ { .f = 24, .launches = 4 }, { .f = 46, .launches = 6 } }, 4
+};
+
+/* xIELU under autocast, which takes its exponential in fp32, as are its two numbers: all is fp32, twice the bytes, kept as well. */
+static const struct written xielu_in_fp32 = {
+	{ { .f = 74.8, .launches = 8, .strided = { .f = 51.4, .launches = 5 } },
+	  { .f = 174, .launches = 18, .strided = { .f = 83.4, .launches = 8 } } },
+	14
+};
+
 static const struct written *written_activation(const struct builder *b)
 {
 	bool is = b->model->written_activation != FT_WRITTEN_NOT &&
@@ -72,6 +86,11 @@ static const struct written *written_activation(const struct builder *b)
 
 	if (is && b->model->written_activation == FT_WRITTEN_GELU && under_autocast(b))
 		return &power_in_fp32;
+	if (is && b->model->written_activation == FT_WRITTEN_SQUARE &&
+	    under_autocast(b))
+		return &square_in_fp32;
+	if (is && b->model->written_activation == FT_WRITTEN_XIELU && under_autocast(b))
+		return &xielu_in_fp32;
 	return is ? &written[b->model->written_activation] : NULL;
 }
 
