@@ -190,6 +190,8 @@ static const struct flag {
 	OFF(unwrapped_alone),
 	OFF(asks_inputs),
 	OFF(asks_loss),
+	OFF(plain_loss),
+	OFF(inputs_apart),
 	OFF(host_sync),
 	OFF(mixed_norms),
 	OFF(cut_blocks),

@@ -152,6 +152,8 @@ static const struct absent of_stack[] = {
 	STACK("shared_muon", shared_muon, TRUTH, false),
 	STACK("asks_inputs", asks_inputs, TRUTH, false),
 	STACK("asks_loss", asks_loss, TRUTH, false),
+	STACK("plain_loss", plain_loss, TRUTH, false),
+	STACK("inputs_apart", inputs_apart, TRUTH, false),
 	STACK("loss_in_root", loss_in_root, TRUTH, false),
 	STACK("plain_sinks", plain_sinks, TRUTH, false),
 	STACK("plain_rotary", plain_rotary, TRUTH, false),

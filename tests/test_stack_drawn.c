@@ -55,6 +55,8 @@ static const struct {
 	TRUTH(autograd_split),
 	TRUTH(asks_inputs),
 	TRUTH(asks_loss),
+	TRUTH(plain_loss),
+	TRUTH(inputs_apart),
 	TRUTH(host_sync),
 	TRUTH(mixed_norms),
 	TRUTH(cut_blocks),
