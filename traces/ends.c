@@ -210,7 +210,8 @@ void head_forward(struct builder *b)
 	put_rows(b, "loss", loss.forward.curve,
 		 loss.forward.bytes * loss_shares(b) * head_logits(b), loss.launches,
 		 2 * loss_shares(b) * (double)rows);
-	for (int i = 0; i < 3 && !b->rules->plain_loss; i++) /* maximum, sum of exponentials, target */
+	for (int i = 0; i < 3 && !b->rules->plain_loss;
+	     i++) /* maximum, sum of exponentials, target */
 		if (put_collective(b, "tp_loss", FT_STREAM_TP, FT_ALL_REDUCE,
 				   FT_GROUP_TP, 4 * (double)b->tokens))
 			need(b, FT_STREAM_TP);

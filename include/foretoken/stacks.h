@@ -145,7 +145,7 @@ struct ft_layout_rules {
 	bool autograd_split; /* by autograd: for each tensor of weights its output's gradient
 			      * is copied, and the model's first chunk is not cut */
 	bool unwrapped_alone; /* no ddp around one replica */
-	bool plain_loss;   /* PyTorch's, on whole logits in 16 bit, which tensor ranks gather */
+	bool plain_loss; /* PyTorch's, on whole logits in 16 bit, which tensor ranks gather */
 	bool inputs_apart; /* under DTensor: of q, k, v, gate and up, each its own */
 	bool asks_loss; /* behind each micro-batch's backward the host waits for its loss */
 	bool asks_inputs; /* each forward asks the GPU for a number of its inputs */
