@@ -4,9 +4,9 @@
 #ifndef HW_SCALE_UPS_H
 #define HW_SCALE_UPS_H
 
-enum { SCALE_UPS = 4 };
+enum { SCALE_UPS = 5 };
 
-static const char *const scale_ups[SCALE_UPS] = { "nvlink", "nvlink-no-nvls", "xgmi",
-						  "pcie" };
+static const char *const scale_ups[SCALE_UPS] = { "nvlink", "nvlink-no-nvls",
+						  "nvlink-mesh", "xgmi", "pcie" };
 
 #endif

@@ -195,6 +195,8 @@ static const struct flag {
 	OFF(asks_loss),
 	OFF(wide_outputs),
 	OFF(experts_as_weights),
+	OFF(plain_loss),
+	OFF(inputs_apart),
 	OFF(host_sync),
 	OFF(mixed_norms),
 	OFF(cut_blocks),

@@ -102,6 +102,9 @@ static void plateaus_are_those_measured(void **state)
 		{ "b200", "nvlink", FT_ALL_REDUCE, 8, 17179869184, 846, .15 },
 		{ "b200", "nvlink-no-nvls", FT_ALL_REDUCE, 8, 8589934592, 680, .06 },
 		{ "a100-80g", "nvlink", FT_ALL_REDUCE, 8, 17179869184, 234.9, .03 },
+		/* by arithmetic: 150 GB/s a pair, 0.7 of it where all four take part, a tenth less between two */
+		{ "h200", "nvlink-mesh", FT_ALL_GATHER, 4, 8589934592, 315, .001 },
+		{ "h200", "nvlink-mesh", FT_ALL_GATHER, 2, 8589934592, 135, .001 },
 		{ "mi300x", "xgmi", FT_ALL_REDUCE, 8, 4294967296, 312.9, .04 },
 		{ "mi300x", "xgmi", FT_ALL_REDUCE, 2, 4294967296, 47.67, .03 },
 		{ "mi300x", "xgmi", FT_ALL_REDUCE, 8, 8388608, 161, .25 },

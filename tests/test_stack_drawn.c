@@ -58,6 +58,8 @@ static const struct {
 	TRUTH(asks_loss),
 	TRUTH(wide_outputs),
 	TRUTH(experts_as_weights),
+	TRUTH(plain_loss),
+	TRUTH(inputs_apart),
 	TRUTH(host_sync),
 	TRUTH(mixed_norms),
 	TRUTH(cut_blocks),

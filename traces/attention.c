@@ -263,10 +263,15 @@ int64_t qkv_features(const struct builder *b, const struct layer_sizes *s)
 	       l->qk_rope_head_dim;
 }
 
+int64_t qkv_count(const struct builder *b, const struct layer_sizes *s)
+{
+	return s->linear || s->l->kv_lora_rank || joins_qkv(b) ? 1 : 3;
+}
+
 void qkv_enter(struct builder *b, const struct layer_sizes *s)
 {
 	if (!splits_latents(b, s))
-		enter_split(b, s, s->h, false);
+		enter_columns(b, s, qkv_count(b, s));
 }
 
 /* Of the latents, one of which q may not have. */

@@ -13,6 +13,26 @@ static double gathered_bytes(const struct builder *b, const struct layer_sizes *
 	return gathered_width(b, both) * (double)(s->tokens * features);
 }
 
+/* Products whose input DTensor gathers, or whose input's gradient it reduces, one by one. A compiler merges gathers of one
+ * tensor: torch/_functorch/compile_utils.py, fx_graph_cse (read 2026-11-29). */
+static int64_t apart(const struct builder *b, int64_t products, bool gathers)
+{
+	bool merged = gathers && b->rules->fusion == FT_FUSION_COMPILED;
+
+	return b->rules->inputs_apart && splits_by_dtensor(b) && !merged ? products : 1;
+}
+
+static int64_t up_count(const struct builder *b)
+{
+	return b->model->activation == FT_SWIGLU && !joins_gate_up(b) ? 2 : 1;
+}
+
+void enter_columns(struct builder *b, const struct layer_sizes *s, int64_t products)
+{
+	for (int64_t i = apart(b, products, true); i > 0; i--)
+		enter_split(b, s, s->h, false);
+}
+
 void enter_split(struct builder *b, const struct layer_sizes *s, int64_t features,
 		 bool gradient)
 {
@@ -74,30 +94,11 @@ void up_products(struct builder *b, const struct layer_sizes *s, enum ft_layout 
 	}
 }
 
-/* Sums of the gradients of products split by columns, one for each product. */
-static void sum_each(struct builder *b, const struct layer_sizes *s, int64_t features,
-		     int products)
-{
-	for (int k = 0; k < products; k++)
-		leave_split(b, s, features);
-}
-
-/* Products of one input that are split by columns: as many as qkv_products or up_products have. */
-static int split_products(const struct builder *b, const struct layer_sizes *s,
-			  bool attention)
-{
-	if (!attention)
-		return b->model->activation == FT_SWIGLU && !joins_gate_up(b) ? 2 : 1;
-	if (s->linear || s->l->kv_lora_rank || joins_qkv(b))
-		return 1;
-	return 1 + (own_k(s) > 0) + (s->kv > own_k(s));
-}
-
 /* Backward of products of `features` split by columns: dgrad, its sum over ranks, wgrad.
  * Megatron gathers the input again beside dgrad and reduces beside wgrad; a frozen weight
  * needs no input. Where each product sums by itself, its sum is behind its wgrad. */
 static void column_back(struct builder *b, const struct layer_sizes *s,
-			int64_t features,
+			int64_t features, int64_t count,
 			void (*products)(struct builder *, const struct layer_sizes *,
 					 enum ft_layout))
 {
@@ -117,11 +118,12 @@ static void column_back(struct builder *b, const struct layer_sizes *s,
 	if (megatron && b->rules->sums_each_input && !sp) {
 		put_input_transpose(b, (double)(s->tokens * features));
 		products(b, s, FT_WGRAD);
-		sum_each(b, s, features,
-			 split_products(b, s, products == qkv_products));
+		for (int64_t i = count; i > 0; i--)
+			leave_split(b, s, features);
 		return;
 	}
-	leave_split(b, s, features);
+	for (int64_t i = apart(b, count, false); i > 0; i--)
+		leave_split(b, s, features);
 	if (megatron && b->part == PART_WHOLE)
 		b->needs[FT_STREAM_TP] = false; /* wgrad need not wait */
 	put_input_transpose(b, (double)(s->tokens * features));
@@ -255,7 +257,7 @@ void mlp_inside(struct builder *b, const struct layer_sizes *s)
 {
 	if (!shares_norm(b, s)) {
 		put_norm_cast(b, (double)(s->h * s->part));
-		enter_split(b, s, s->h, false);
+		enter_columns(b, s, up_count(b));
 	}
 	up_products(b, s, FT_FORWARD);
 	if (b->plan->overlap_tp)
@@ -305,7 +307,7 @@ void mlp_back(struct builder *b, const struct layer_sizes *s)
 	put_cast(b, (double)(s->tokens * s->f * (gated ? 2 : 1)), 1);
 	adapters(b, s, SITE_UP, true);
 	if (!shares_norm(b, s)) {
-		column_back(b, s, s->h, up_products);
+		column_back(b, s, s->h, up_count(b), up_products);
 		return;
 	}
 	/* its input's gradient is summed with attention's */
@@ -346,7 +348,7 @@ void attention_back(struct builder *b, const struct layer_sizes *s)
 	middle_back(b, s);
 	adapters(b, s, SITE_QKV, true);
 	put_cast(b, (double)(s->tokens * (s->q + s->gate + s->kv)), 1);
-	column_back(b, s, qkv_features(b, s), qkv_products);
+	column_back(b, s, qkv_features(b, s), qkv_count(b, s), qkv_products);
 	latent_back(b, s);
 	put_first_norm_back(b, s);
 	if (s->beside && b->model->norms > 1)

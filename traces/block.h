@@ -60,6 +60,8 @@ struct coefficients norm_back_of(const struct builder *b, const struct layer_siz
 
 /* block.c: the two halves of a layer. enter_split: before a product that is split by columns,
  * slices of the sequence become whole. */
+int64_t qkv_count(const struct builder *b, const struct layer_sizes *s);
+void enter_columns(struct builder *b, const struct layer_sizes *s, int64_t products);
 void enter_split(struct builder *b, const struct layer_sizes *s, int64_t features,
 		 bool gradient);
 void attention_half(struct builder *b, const struct layer_sizes *s);

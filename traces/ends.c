@@ -91,7 +91,9 @@ double head_logits(const struct builder *b)
  * recordings of tensor parallelism on two H100 (measurements/traces/), of 8B and 70B.
  *
  * nanotron's, by the same rules: maximum, difference, exponential, sum and quotient; backward one product,
- * whatever the tensor group (its tensor_parallel/functional.py). */
+ * whatever the tensor group (its tensor_parallel/functional.py).
+ *
+ * A plain loss is log_softmax and nll_loss on 16-bit logits: it reads and writes 4, and backward 2 of zeros and 6. */
 struct loss {
 	struct {
 		double bytes; /* a logit */
@@ -108,6 +110,8 @@ static struct loss loss_of(const struct builder *b)
 		return (struct loss){
 			{ 36, "copy" }, { 10, "copy" }, { 6, "cast" }, { 6, "cast" }, 5
 		};
+	if (b->rules->plain_loss)
+		return (struct loss){ { 4, whole }, { 8, whole }, .launches = 3 };
 	if (splits_by_dtensor(b))
 		return (struct loss){ { 36, "copy" },
 				      { 34, "copy" },
@@ -125,6 +129,12 @@ static struct loss loss_of(const struct builder *b)
 				      { 10, "cast" },
 				      3 };
 	return (struct loss){ { 26, whole }, { 14, whole }, .launches = 10 };
+}
+
+/* Of how many ranks' logits a rank computes the loss. */
+static double loss_shares(const struct builder *b)
+{
+	return b->rules->plain_loss ? (double)b->plan->tp : 1;
 }
 
 /* A trainer's own: losses of the same logits by a cast to fp32 and a softmax, behind each micro-batch. */
@@ -195,9 +205,15 @@ void head_forward(struct builder *b)
 			   loss.cast.bytes * head_logits(b), 1);
 	if (b->rules->wide_outputs)
 		put_memory(b, "outputs_cast", "cast_widen", 6 * head_logits(b), 1);
-	put_rows(b, "loss", loss.forward.curve, loss.forward.bytes * head_logits(b),
-		 loss.launches, 2 * (double)rows);
-	for (int i = 0; i < 3; i++) /* maximum, sum of exponentials, target */
+	if (b->rules->plain_loss &&
+	    put_collective(b, "tp_logits", FT_STREAM_TP, FT_ALL_GATHER, FT_GROUP_TP,
+			   2 * loss_shares(b) * head_logits(b)))
+		need(b, FT_STREAM_TP);
+	put_rows(b, "loss", loss.forward.curve,
+		 loss.forward.bytes * loss_shares(b) * head_logits(b), loss.launches,
+		 2 * loss_shares(b) * (double)rows);
+	for (int i = 0; i < 3 && !b->rules->plain_loss;
+	     i++) /* maximum, sum of exponentials, target */
 		if (put_collective(b, "tp_loss", FT_STREAM_TP, FT_ALL_REDUCE,
 				   FT_GROUP_TP, 4 * (double)b->tokens))
 			need(b, FT_STREAM_TP);
@@ -227,7 +243,8 @@ void head_backward(struct builder *b)
 	if (b->plan->tp > 1)
 		host(b, FT_HOST_TENSOR_BACKWARD, 4);
 	put_rows(b, "loss_back", loss.backward.curve,
-		 loss.backward.bytes * head_logits(b), loss.launches, 2 * (double)rows);
+		 loss.backward.bytes * loss_shares(b) * head_logits(b), loss.launches,
+		 2 * loss_shares(b) * (double)rows);
 	if (loss.cast_back.bytes > 0)
 		put_memory(b, "loss_cast_back", loss.cast_back.curve,
 			   loss.cast_back.bytes * head_logits(b), 2);

@@ -188,6 +188,8 @@ void scan_ends(struct builder *b)
  * temporaries of four programs whose logits are 2.1 to 4.2 billion numbers (h200-jax, h100-jax). */
 static double loss_width(const struct builder *b)
 {
+	if (b->rules->plain_loss) /* logits, log_softmax, and the gradients of both */
+		return 8 * (double)b->plan->tp;
 	if (splits_by_dtensor(b))
 		return 16;
 	if (b->rules->fused_loss)

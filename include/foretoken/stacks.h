@@ -148,6 +148,8 @@ struct ft_layout_rules {
 	bool unwrapped_alone;	 /* no ddp around one replica */
 	bool experts_as_weights; /* in fp32 where their weights are, one after another */
 	bool wide_outputs;	 /* the logits are returned in fp32 */
+	bool plain_loss; /* PyTorch's, on whole logits in 16 bit, which tensor ranks gather */
+	bool inputs_apart; /* under DTensor: of q, k, v, gate and up, each its own */
 	bool asks_loss; /* behind each micro-batch's backward the host waits for its loss */
 	bool asks_inputs; /* each forward asks the GPU for a number of its inputs */
 	bool host_sync;	  /* the host waits for the GPU in every step */
