@@ -192,6 +192,7 @@ static const struct flag {
 	OFF(asks_loss),
 	OFF(plain_loss),
 	OFF(inputs_apart),
+	OFF(adapter_units),
 	OFF(host_sync),
 	OFF(mixed_norms),
 	OFF(cut_blocks),

@@ -57,6 +57,7 @@ static const struct {
 	TRUTH(asks_loss),
 	TRUTH(plain_loss),
 	TRUTH(inputs_apart),
+	TRUTH(adapter_units),
 	TRUTH(host_sync),
 	TRUTH(mixed_norms),
 	TRUTH(cut_blocks),
