@@ -8,7 +8,8 @@ enum { LAYERS = 2, RANK = 16 };
 #define MODEL "{name: llama3-8b, num_hidden_layers: 2}"
 #define PLAN(recompute, fp32) \
 	"{sequence_length: 1024, micro_batch_size: 2, global_batch_size: 4, sharding: " \
-	"fsdp, recompute: " recompute ", master_weights: false, gradient_dtype: bf16, " \
+	"fsdp, recompute: " recompute \
+	", master_weights: false, gradient_dtype: bf16, " \
 	"lora: {rank: 16, targets: [q_proj, v_proj], fp32_adapters: " fp32 "}}"
 /* inputs and outputs of q and v */
 #define WEIGHTS ((double)LAYERS * RANK * (4096 + 4096 + 4096 + 1024))

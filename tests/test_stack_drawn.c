@@ -58,6 +58,7 @@ static const struct {
 	TRUTH(plain_loss),
 	TRUTH(inputs_apart),
 	TRUTH(adapter_units),
+	TRUTH(loss_in_place),
 	TRUTH(host_sync),
 	TRUTH(mixed_norms),
 	TRUTH(cut_blocks),
