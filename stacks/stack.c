@@ -193,6 +193,7 @@ static const struct flag {
 	OFF(plain_loss),
 	OFF(inputs_apart),
 	OFF(adapter_units),
+	OFF(update_lists),
 	OFF(loss_in_place),
 	OFF(host_sync),
 	OFF(mixed_norms),

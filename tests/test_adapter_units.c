@@ -1,5 +1,5 @@
 /*
- * tests/test_adapter_units.c - adapters whose two weights are units of fsdp (adapter_units), as PEFT's policy for
+ * tests/test_adapter_units.c - fine-tuning under Trainer of 2024: AdamW by lists (update_lists), and adapters whose two weights are units of fsdp (adapter_units), as PEFT's policy for
  * FullyShardedDataParallel wraps them
  */
 #include "tests/works.h"
@@ -49,6 +49,38 @@ static void each_weight_is_gathered_and_reduced(void **state)
 	}
 }
 
+/* Under AdamW by lists one number more is held of each that is updated, here of one rank's shard, in the format of the moments. */
+static void lists_hold_the_roots_of_moments(void **state)
+{
+	static const struct {
+		const char *plan;
+		double width;
+	} rows[] = {
+		{ "{sequence_length: 1024, micro_batch_size: 1, global_batch_size: 2, sharding: fsdp, recompute: full, master_weights: false}",
+		  2 },
+		{ "{sequence_length: 1024, micro_batch_size: 1, global_batch_size: 2, sharding: fsdp, recompute: full, master_weights: true}",
+		  4 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		struct parts p;
+		double peak;
+
+		build(&p, MODEL, rows[i].plan, "fms-hf-tuning-2024", 2);
+		peak = segment_of(p.graph, "optimizer")->peak_bytes[FT_MEMORY_OTHER];
+		p.stack->layout.update_lists = false;
+		rebuild(&p);
+		/* two layers of 218,112,000 weights, the table and the head of 128,256 words, and the last norm */
+		near_frac(peak - segment_of(p.graph, "optimizer")
+					  ->peak_bytes[FT_MEMORY_OTHER],
+			  rows[i].width * (2 * 218112000. + 2 * 128256. * 4096 + 4096) /
+				  2,
+			  1e-9);
+		drop(&p);
+	}
+}
+
 /* One rank has nothing to gather. */
 static void alone_there_are_none(void **state)
 {
@@ -64,6 +96,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(each_weight_is_gathered_and_reduced),
+		cmocka_unit_test(lists_hold_the_roots_of_moments),
 		cmocka_unit_test(alone_there_are_none),
 	};
 

@@ -155,6 +155,7 @@ static const struct absent of_stack[] = {
 	STACK("plain_loss", plain_loss, TRUTH, false),
 	STACK("inputs_apart", inputs_apart, TRUTH, false),
 	STACK("adapter_units", adapter_units, TRUTH, false),
+	STACK("update_lists", update_lists, TRUTH, false),
 	STACK("loss_in_place", loss_in_place, TRUTH, false),
 	STACK("loss_in_root", loss_in_root, TRUTH, false),
 	STACK("plain_sinks", plain_sinks, TRUTH, false),

@@ -58,6 +58,7 @@ static const struct {
 	TRUTH(plain_loss),
 	TRUTH(inputs_apart),
 	TRUTH(adapter_units),
+	TRUTH(update_lists),
 	TRUTH(loss_in_place),
 	TRUTH(host_sync),
 	TRUTH(mixed_norms),
