@@ -20,6 +20,8 @@ static const struct key_exempt exempt[] = {
 	  "experts on several ranks: test_reductions.c" },
 	{ "stack", "layout.cut_blocks", "takes rates.host.piece: test_host_work.c" },
 	{ "stack", "layout.shared_muon", "of Muon under ddp: test_muon.c" },
+	{ "stack", "layout.adapter_units",
+	  "of adapters under fsdp: test_adapter_units.c" },
 	{ "stack", "layout.unwrapped_alone",
 	  "of ddp and one replica: test_autocast.c" },
 	{ "stack", "layout.masks_always",
