@@ -24,6 +24,8 @@ static const struct key_exempt exempt[] = {
 	  "of mixtures under autocast: test_experts_wide.c" },
 	{ "stack", "layout.sums_each_input",
 	  "of tensor groups: test_parallel_halves.c" },
+	{ "stack", "layout.adapter_units",
+	  "of adapters under fsdp: test_adapter_units.c" },
 	{ "stack", "layout.unwrapped_alone",
 	  "of ddp and one replica: test_autocast.c" },
 	{ "stack", "layout.masks_always",

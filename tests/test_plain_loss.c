@@ -47,6 +47,24 @@ static void a_rank_computes_the_loss_of_all_logits(void **state)
 	}
 }
 
+/* 4 bytes are read of a logit in fp32, and in backward 8 read and written; 8 are held, where softmax and gradient would make it 12. */
+static void a_gradient_takes_the_place_of_the_logits(void **state)
+{
+	struct parts p;
+	double peak;
+
+	(void)state;
+	build(&p, MODEL, ALONE, "fms-acceleration-2024", 1);
+	near_frac(sum_of(p.graph, "loss").bytes, 4 * LOGITS, 1e-12);
+	near_frac(sum_of(p.graph, "loss_back").bytes, 8 * LOGITS, 1e-12);
+	peak = segment_of(p.graph, "head_back")->peak_bytes[FT_MEMORY_OTHER];
+	p.stack->layout.loss_in_place = false;
+	rebuild(&p);
+	near_frac(segment_of(p.graph, "head_back")->peak_bytes[FT_MEMORY_OTHER] - peak,
+		  4 * LOGITS, 1e-9);
+	drop(&p);
+}
+
 /* Eager: q, k, v, gate and up are gathered for forward and again, two outputs' gradients once; reduced are two outputs, one of
  * them again, as a checkpoint stops at the last tensor that backward needs, and five gradients. Beside the layers the head's
  * input is gathered and its gradient reduced. A compiler merges the gathers, and its layer runs again as a whole. */
@@ -85,6 +103,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_rank_computes_the_loss_of_all_logits),
+		cmocka_unit_test(a_gradient_takes_the_place_of_the_logits),
 		cmocka_unit_test(inputs_are_gathered_and_reduced_one_by_one),
 	};
 

@@ -10,6 +10,7 @@
  * adapters).
  */
 #include "traces/block.h"
+#include "traces/sharding.h"
 
 /* The targets of a site, which share their input. */
 static bool at_site(enum adapter_site site, enum ft_lora_target target)
@@ -94,6 +95,32 @@ static void between(struct builder *b, const struct adapter *a, bool backward)
 		need(b, FT_STREAM_TP);
 }
 
+/* PEFT's policy for FullyShardedDataParallel (peft/utils/other.py, fsdp_auto_wrap_policy, read 2026-11-29) wraps what has a weight that
+ * learns and no parts: an adapter's two weights, each gathered in front of its product, which waits, in each pass, and reduced behind
+ * its backward. Their bytes are so few that the layer's own unit is not counted without them. */
+static void adapter_unit(struct builder *b, int64_t weights, bool backward)
+{
+	double bytes = (b->plan->lora.fp32 ? 4 : 2) * (double)weights;
+
+	if (!b->rules->adapter_units || !is_fsdp(b->plan) || b->plan->shard < 2)
+		return;
+	host(b, backward ? FT_HOST_SHARD_BACKWARD : FT_HOST_SHARD_FORWARD, 1);
+	if (put_collective(b, "adapter_gather", FT_STREAM_GATHER, FT_ALL_GATHER,
+			   FT_GROUP_SHARD, bytes))
+		need(b, FT_STREAM_GATHER);
+}
+
+static void adapter_reduced(struct builder *b, int64_t weights)
+{
+	double bytes = (b->plan->lora.fp32 ? 4 : 2) * (double)weights;
+
+	if (!b->rules->adapter_units || !is_fsdp(b->plan) || b->plan->shard < 2)
+		return;
+	host(b, FT_HOST_SHARD_BACKWARD, 1);
+	put_collective(b, "adapter_reduce", FT_STREAM_REDUCE, FT_REDUCE_SCATTER,
+		       FT_GROUP_SHARD, bytes);
+}
+
 static void one(struct builder *b, const struct adapter *a, bool backward)
 {
 	double in = (double)(a->tokens * a->in), out = (double)(a->tokens * a->out);
@@ -108,17 +135,23 @@ static void one(struct builder *b, const struct adapter *a, bool backward)
 	if (!backward) {
 		put_memory(b, "lora_cast", "cast_autocast", casts, 4);
 		put_memory(b, "lora_dropout", "dropout", dropped, 1);
+		adapter_unit(b, a->rank * a->in, false);
 		down_product(b, a, FT_FORWARD);
 		between(b, a, false);
+		adapter_unit(b, a->rank * a->out, false);
 		up_product(b, a, FT_FORWARD);
 		put_memory(b, "lora_add", "add", 6 * out, 2);
 		return;
 	}
+	adapter_unit(b, a->rank * a->out, true);
 	up_product(b, a, FT_DGRAD);
 	up_product(b, a, FT_WGRAD);
+	adapter_reduced(b, a->rank * a->out);
 	between(b, a, true);
+	adapter_unit(b, a->rank * a->in, true);
 	down_product(b, a, FT_DGRAD);
 	down_product(b, a, FT_WGRAD);
+	adapter_reduced(b, a->rank * a->in);
 	put_memory(b, "lora_dropout", "mul", dropped, 1);
 	put_memory(b, "lora_cast", "cast_autocast", casts, 4);
 	put_memory(b, "lora_add", "add", 6 * in, 1);

@@ -122,6 +122,12 @@ static struct loss loss_of(const struct builder *b)
 		return (struct loss){ { 4, whole }, { 8, whole }, .launches = 3 };
 	if (b->rules->fused_loss)
 		return (struct loss){ { 2, whole }, { 4, whole }, .launches = 2 };
+	if (b->rules->loss_in_place) /* one kernel each way, on fp32 */
+		return (struct loss){ { 4, whole },
+				      { 8, whole },
+				      { 6, "cast_widen" },
+				      { 6, "cast" },
+				      3 };
 	if (b->rules->fusion != FT_FUSION_KERNELS)
 		return (struct loss){ { 8, whole },
 				      { 12, "cross_entropy_back" },

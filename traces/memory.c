@@ -194,6 +194,8 @@ static double loss_width(const struct builder *b)
 		return 16;
 	if (b->rules->fused_loss)
 		return b->rules->scan_layers ? 6 : 4;
+	if (b->rules->loss_in_place) /* in 16 and 32 bit, and the gradient cast back */
+		return 8;
 	/* what a tanh on the logits gave stays for its gradient */
 	return (b->rules->fusion == FT_FUSION_KERNELS ? 10 : 12) +
 	       (b->model->logit_cap ? 2 : 0);

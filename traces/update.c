@@ -115,6 +115,9 @@ static void put_update(struct builder *b, struct held stage, struct held ends)
 	put_memory(b, updates[b->plan->optimizer].item, update_kernel(b),
 		   update_bytes(b) * updated(b, stage),
 		   (int)b->rules->optimizer_kernels);
+	if (b->rules->update_lists && b->plan->optimizer == FT_ADAM)
+		b->seg->peak_bytes[FT_MEMORY_OTHER] +=
+			(updates_narrow(b) ? 2 : 4) * updated(b, stage);
 }
 
 /* Gradients are read for their norm, and once more or, where they are scaled in place, read and written. PyTorch's clip_grad_norm_

@@ -149,6 +149,9 @@ struct ft_layout_rules {
 	bool experts_as_weights; /* in fp32 where their weights are, one after another */
 	bool wide_outputs;	 /* the logits are returned in fp32 */
 	bool plain_loss; /* PyTorch's, on whole logits in 16 bit, which tensor ranks gather */
+	bool loss_in_place; /* of an unfused loss: the gradient of fp32 logits lies where they were */
+	bool update_lists; /* AdamW holds the roots of all second moments at once */
+	bool adapter_units; /* under fsdp, as PEFT wraps them: each of an adapter's two weights */
 	bool inputs_apart; /* under DTensor: of q, k, v, gate and up, each its own */
 	bool asks_loss; /* behind each micro-batch's backward the host waits for its loss */
 	bool asks_inputs; /* each forward asks the GPU for a number of its inputs */
