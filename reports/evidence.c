@@ -119,11 +119,9 @@ static const char *on_dropped(const struct ft_scenario *s, const struct ft_outco
 static const char *on_wide_experts(const struct ft_scenario *s,
 				   const struct ft_outcome *o, char text[SENTENCE])
 {
-	const struct ft_layout_rules *rules = &s->stack->layout;
 	double experts = 0;
 
-	if (!rules->autocast || !rules->experts_as_weights ||
-	    !s->plan->master_weights || ft_plan_divides(s->plan))
+	if (!ft_plan_wide_experts(s->plan, &s->stack->layout))
 		return "";
 	for (size_t i = 0; i < o->run->n_shares; i++)
 		if (!strncmp(o->run->share[i].name, "expert_up", 9) ||
@@ -134,8 +132,8 @@ static const char *on_wide_experts(const struct ft_scenario *s,
 	snprintf(
 		text, SENTENCE,
 		"Experts are computed in fp32, as their weights are: %.0f %% of the step. "
-		"Autocast does not reach grouped products; with weights in 16 bit "
-		"(master_weights: false) or under fsdp they are in 16 bit.",
+		"Autocast does not reach grouped products; with master_weights: false or "
+		"under fsdp they run in 16 bit.",
 		100 * experts / o->step_s);
 	return text;
 }

@@ -117,6 +117,9 @@ static void check_loss(struct reader *r, const struct ft_layout_rules *l)
 	if (!r->failed && l->loss_in_operations && l->fused_loss)
 		reader_fail(r, "loss_in_operations",
 			    "goes with fused_loss: false, as it makes an fp32 copy");
+	if (!r->failed && l->plain_loss && l->loss_in_operations)
+		reader_fail(r, "plain_loss",
+			    "is one call; loss_in_operations has many");
 }
 
 /* What a weighted gate costs is known of hand-written kernels, and of one that a compiler makes of it alone. */

@@ -72,10 +72,73 @@ static void experts_are_as_their_weights(void **state)
 	}
 }
 
+#define MIXTURE \
+	"{model_type: mixtral, hidden_size: 512, intermediate_size: 256, num_hidden_layers: 4, " \
+	"num_attention_heads: 8, num_key_value_heads: 4, vocab_size: 1000, num_local_experts: 8, " \
+	"num_experts_per_tok: 2}"
+#define DDP(more) \
+	"{sequence_length: 1024, global_batch_size: 2, micro_batch_size: 2, recompute: none, sharding: ddp" more \
+	"}"
+
+/* Autocast casts what it reaches: of a layer all weights but its experts', and their gradients back. */
+static void experts_in_fp32_are_not_cast(void **state)
+{
+	const double attention = 2.0 * H * H + 2.0 * H * H / 2, router = 8.0 * H;
+	struct parts p;
+
+	(void)state;
+	build(&p, MIXTURE, DDP(""), "transformers-5-eager", 1);
+	near_frac(sum_in(p.graph, "forward", "weight_cast").bytes,
+		  LAYERS * 6 * (attention + router + 2.0 * H), 1e-12);
+	near_frac(sum_in(p.graph, "backward", "gradient_cast").bytes,
+		  LAYERS * 6 * (attention + router + 2.0 * H), 1e-12);
+	drop(&p);
+}
+
+/* Frozen experts are in 16 bit, whatever the adapters are in. */
+static void frozen_experts_are_in_16_bit(void **state)
+{
+	struct parts p;
+
+	(void)state;
+	build(&p, MIXTURE, DDP(", lora: {rank: 8, targets: [q_proj, v_proj]}"),
+	      "transformers-5-eager", 1);
+	assert_int_equal(work_of(p.graph, "expert_up")->dtype, FT_BF16);
+	drop(&p);
+}
+
+/* A layer keeps of each copy that goes to an expert what both products read and write, gate and up: twice the bytes in fp32. */
+static void what_experts_keep_is_in_fp32(void **state)
+{
+	const double copies = 2 * TOKENS, each = 8 * 256.0 + 4 * H;
+	char name[64];
+	const char *narrow = own_path(name, "experts_wide.yaml");
+	FILE *f = fopen(narrow, "w");
+	double kept[2];
+
+	(void)state;
+	fputs("{extends: transformers-5-eager, layout: {experts_as_weights: false}}",
+	      f);
+	fclose(f);
+	for (int i = 0; i < 2; i++) {
+		struct parts p;
+
+		build(&p, MIXTURE, DDP(""), i ? "transformers-5-eager" : narrow, 1);
+		kept[i] = segment_of(p.graph, "forward")
+				  ->net_bytes[FT_MEMORY_ACTIVATIONS];
+		drop(&p);
+	}
+	unlink(narrow);
+	near_frac(kept[1] - kept[0], copies * each, 1e-12);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(experts_are_as_their_weights),
+		cmocka_unit_test(experts_in_fp32_are_not_cast),
+		cmocka_unit_test(frozen_experts_are_in_16_bit),
+		cmocka_unit_test(what_experts_keep_is_in_fp32),
 	};
 
 	return cmocka_run_group_tests_name("experts in fp32", tests, NULL, NULL);

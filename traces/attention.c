@@ -265,7 +265,9 @@ int64_t qkv_features(const struct builder *b, const struct layer_sizes *s)
 
 int64_t qkv_count(const struct builder *b, const struct layer_sizes *s)
 {
-	return s->linear || s->l->kv_lora_rank || joins_qkv(b) ? 1 : 3;
+	if (s->linear || s->l->kv_lora_rank || joins_qkv(b))
+		return 1;
+	return 1 + (own_k(s) > 0) + (s->kv > own_k(s));
 }
 
 void qkv_enter(struct builder *b, const struct layer_sizes *s)

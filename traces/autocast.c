@@ -8,9 +8,27 @@ bool under_autocast(const struct builder *b)
 	return b->autocast || b->rules->autocast_always;
 }
 
+bool ft_plan_wide_experts(const struct ft_plan *p, const struct ft_layout_rules *rules)
+{
+	bool frozen = p->lora.rank > 0;
+
+	return rules->autocast && rules->experts_as_weights && p->master_weights &&
+	       !ft_plan_divides(p) && (!frozen || p->lora.frozen == FT_FP32);
+}
+
 bool experts_in_fp32(const struct builder *b)
 {
-	return b->autocast && b->rules->experts_as_weights;
+	return ft_plan_wide_experts(b->plan, b->rules);
+}
+
+double experts_width(const struct builder *b)
+{
+	return experts_in_fp32(b) ? 2 : 1;
+}
+
+double cast_by_autocast(const struct builder *b, struct held unit)
+{
+	return unit.dense + (experts_in_fp32(b) ? 0 : unit.experts);
 }
 
 static bool is_apart(const struct builder *b)

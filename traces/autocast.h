@@ -23,13 +23,18 @@
 
 #include <stdbool.h>
 
-struct builder;
+#include "traces/build.h"
+
 struct layer_sizes;
 
 bool under_autocast(const struct builder *b);
 
 /* Are routed experts computed in fp32, as their weights are? */
 bool experts_in_fp32(const struct builder *b);
+
+/* what their numbers take, over 16 bit; and the weights of a unit that are cast */
+double experts_width(const struct builder *b);
+double cast_by_autocast(const struct builder *b, struct held unit);
 
 /* bytes a token that a layer keeps more; again: its norms run again before its backward */
 double autocast_kept(const struct builder *b, const struct layer_sizes *s, bool again);

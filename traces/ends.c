@@ -107,9 +107,11 @@ static struct loss loss_of(const struct builder *b)
 	static const char whole[] = "cross_entropy";
 
 	if (b->rules->loss_in_operations)
-		return (struct loss){
-			{ 36, "copy" }, { 10, "copy" }, { 6, "cast" }, { 6, "cast" }, 5
-		};
+		return (struct loss){ { 36, "copy" },
+				      { 10, "copy" },
+				      { 6, "cast_widen" },
+				      { 6, "cast" },
+				      5 };
 	if (b->rules->plain_loss)
 		return (struct loss){ { 4, whole }, { 8, whole }, .launches = 3 };
 	if (splits_by_dtensor(b))

@@ -121,12 +121,6 @@ static void exchange(struct builder *b, const struct routed *r, const char *name
 		need(b, FT_STREAM_EP);
 }
 
-/* What experts read and write, over 16 bit. */
-static double experts_width(const struct builder *b)
-{
-	return experts_in_fp32(b) ? 2 : 1;
-}
-
 /* This rank's copies moved to or from the order of the ranks: only the library's all-to-all needs
  * it. */
 static void by_rank(struct builder *b, const struct routed *r, const char *name,
@@ -189,8 +183,10 @@ static void products(struct builder *b, const struct routed *r, const char *name
 		put_grouped(b, name, layout, e, r->local);
 		return;
 	}
-	if (experts_in_fp32(b))
+	if (experts_in_fp32(b)) {
 		host_waits(b);
+		host(b, FT_HOST_SYNC, 1);
+	}
 	e.m /= r->local;
 	for (int64_t i = 0; i < r->local; i++)
 		put_grouped(b, name, layout, e, 1);
@@ -279,7 +275,8 @@ static void put_clamp(struct builder *b, const struct routed *r, bool backward)
 	if (!b->model->clamped || !r->gated || b->plan->fused_experts)
 		return;
 	put_moved(b, backward ? "expert_clamp_back" : "expert_clamp", "add",
-		  backward ? c->clamp_back : c->clamp, (double)(r->copies * r->width));
+		  backward ? c->clamp_back : c->clamp,
+		  experts_width(b) * (double)(r->copies * r->width));
 	if (!backward && b->rules->fusion == FT_FUSION_KERNELS &&
 	    b->plan->graphs != FT_GRAPHS_FULL) {
 		host_waits(b);
@@ -313,7 +310,7 @@ static void biases(struct builder *b, const struct routed *r, bool backward)
 {
 	expert_biases(
 		b,
-		&(struct biased){ .copies = (double)r->copies,
+		&(struct biased){ .copies = experts_width(b) * (double)r->copies,
 				  .first = (double)((r->gated ? 2 : 1) * r->width),
 				  .second = (double)r->h,
 				  .local = (int)r->local,
@@ -325,7 +322,7 @@ static void biases(struct builder *b, const struct routed *r, bool backward)
 static void host_of_experts(struct builder *b, const struct routed *r,
 			    enum ft_host activity)
 {
-	bool apart = !b->plan->grouped_experts ||
+	bool apart = !b->plan->grouped_experts || experts_in_fp32(b) ||
 		     ((is_narrow(b) || b->model->mlp_bias) && !b->plan->fused_experts);
 
 	if (b->graphed)

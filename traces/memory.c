@@ -8,6 +8,7 @@
  */
 #include <math.h>
 
+#include "traces/autocast.h"
 #include "traces/block.h"
 #include "traces/casts.h"
 #include "traces/memory.h"
@@ -91,11 +92,12 @@ static double layer_gradient_bytes(const struct builder *b, int64_t layer)
 	double held = (double)l->experts / (double)b->plan->ep;
 	double copies = (double)experts_used(b, l) * (double)s.part;
 	double inner = (double)ft_layer_expert_hidden(b->model, l);
-	double weights = b->plan->lora.rank ? 0 : h * f + inner * held * each;
+	double wide = experts_width(b);
+	double weights = b->plan->lora.rank ? 0 : h * f + wide * inner * held * each;
 
 	if (b->rules->fusion == FT_FUSION_KERNELS)
 		return 0;
-	return fmax(2 * (tokens * (h + f) + copies * each + weights),
+	return fmax(2 * (tokens * (h + f) + wide * copies * each + weights),
 		    score_gradients(b, &s));
 }
 
@@ -109,9 +111,9 @@ static bool copies_go_early(const struct builder *b, int64_t layer)
 	       !b->model->predicted && layer_recompute(b, layer) == FT_RECOMPUTE_FULL;
 }
 
-static double copies_of(struct held unit)
+static double copies_of(const struct builder *b, struct held unit)
 {
-	return 2 * (unit.dense + unit.experts);
+	return 2 * cast_by_autocast(b, unit);
 }
 
 static double early_copies(const struct builder *b)
@@ -119,7 +121,7 @@ static double early_copies(const struct builder *b)
 	double sum = 0;
 
 	for (int64_t l = 0; l < b->model->n_layers; l++)
-		sum += copies_go_early(b, l) ? copies_of(b->unit[l]) : 0;
+		sum += copies_go_early(b, l) ? copies_of(b, b->unit[l]) : 0;
 	return sum;
 }
 
@@ -141,7 +143,7 @@ void layer_bytes(struct builder *b, int64_t layer, bool backward)
 	double again = whole - saved;
 	double goes = is_stacked(b) ? 0 : saved; /* with its own backward */
 
-	copies_bytes(b, copies_of(layer_held(b, layer)), backward,
+	copies_bytes(b, copies_of(b, layer_held(b, layer)), backward,
 		     copies_go_early(b, layer));
 	if (b->part != PART_WEIGHTS)
 		take(b, FT_MEMORY_ACTIVATIONS, 0,

@@ -112,6 +112,7 @@ static double experts_bytes(const struct builder *b, const struct layer_sizes *s
 		each -= second_kept(&routed, l, set);
 		shared -= second_kept(b, l, set);
 	}
+	copies *= experts_width(b);
 	return copies * (each * (double)l->expert_intermediate +
 			 (input + 2) * (double)ft_layer_expert_hidden(b->model, l)) +
 	       out * sliced + mask_kept(b, l) * sliced +

@@ -20,6 +20,7 @@
  */
 #include <math.h>
 
+#include "traces/autocast.h"
 #include "traces/build.h"
 #include "traces/casts.h"
 #include "traces/memory.h"
@@ -380,11 +381,14 @@ static void accumulate_in_two_sets(struct builder *b, double n)
 
 /* A product's gradient becomes fp32 in each micro-batch, a table's is. Source: a recorded step of DDP on two H200 with two
  * micro-batches, 3.9 ms of casts and 6.4 of sums of 1.9 G gradients (measurements/probes/h200-2026-11-28-two-drawn-unseen). */
-static void accumulate_under_autocast(struct builder *b, double n, bool first,
+static void accumulate_under_autocast(struct builder *b, struct held unit, bool first,
 				      bool table)
 {
+	double n = unit.dense + unit.experts;
+
 	if (!table)
-		put_memory(b, "gradient_cast", "cast", 6 * n, 4);
+		put_memory(b, "gradient_cast", "cast", 6 * cast_by_autocast(b, unit),
+			   4);
 	if (!first || (table && b->model->tied && b->plan->pp == 1)) /* to the head's */
 		put_memory(b, "accumulate", "add", 12 * n, 4);
 }
@@ -401,7 +405,7 @@ void accumulate_gradients(struct builder *b, struct held unit, bool first, bool 
 	if (b->rules->gradient_fusion || (is_fsdp(b->plan) && !sums_whole(b)))
 		return;
 	if (b->autocast)
-		accumulate_under_autocast(b, n, first, table);
+		accumulate_under_autocast(b, reduced, first, table);
 	else if (has_two_gradients(b))
 		accumulate_in_two_sets(b, n);
 	else if (!first && is_fsdp(b->plan) && width > 2)
@@ -416,6 +420,5 @@ void accumulate_gradients(struct builder *b, struct held unit, bool first, bool 
 void cast_weights(struct builder *b, struct held unit)
 {
 	if (b->autocast)
-		put_memory(b, "weight_cast", "cast", 6 * (unit.dense + unit.experts),
-			   6);
+		put_memory(b, "weight_cast", "cast", 6 * cast_by_autocast(b, unit), 6);
 }

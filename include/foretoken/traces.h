@@ -311,6 +311,10 @@ size_t ft_slots_by_autograd(int64_t stage, struct ft_slot *slot, size_t n);
 /* Filling and draining of a plan's pipeline, over what a stage's own passes take. */
 double ft_plan_bubble(const struct ft_plan *plan);
 
+/* Are routed experts computed in fp32, as their weights are, which autocast does not reach? */
+bool ft_plan_wide_experts(const struct ft_plan *plan,
+			  const struct ft_layout_rules *rules);
+
 /* What each micro-batch runs, one way and the other, whatever the pipeline that a model is cut
  * into: of its ends and of its layers. */
 struct ft_sketch_calls {
