@@ -1,6 +1,14 @@
 /* tests/test_experts_wide.c - experts whose weights are in fp32 under autocast, against those in 16 bit */
 #include "tests/counted.h"
 
+#define MIXTURE \
+	"{model_type: mixtral, hidden_size: 512, intermediate_size: 256, num_hidden_layers: 4, " \
+	"num_attention_heads: 8, num_key_value_heads: 4, vocab_size: 1000, num_local_experts: 8, " \
+	"num_experts_per_tok: 2}"
+#define PLAN(more) \
+	"{sequence_length: 1024, global_batch_size: 2, micro_batch_size: 2, recompute: none, " more \
+	"}"
+
 enum { LAYERS = 4, H = 512, TOKENS = 2048 };
 
 struct mixture {
@@ -31,17 +39,12 @@ static double waits(const struct ft_graph *g)
 static void experts_are_as_their_weights(void **state)
 {
 	enum { EXPERTS = 8, CHOSEN = 2, WIDTH = 256 };
-	static const char model[] =
-		"{model_type: mixtral, hidden_size: 512, intermediate_size: 256, num_hidden_layers: 4, "
-		"num_attention_heads: 8, num_key_value_heads: 4, vocab_size: 1000, num_local_experts: 8, "
-		"num_experts_per_tok: 2}";
 	static const struct mixture kinds[] = {
-		{ "{sequence_length: 1024, global_batch_size: 2, micro_batch_size: 2, recompute: none, sharding: ddp}",
-		  FT_FP32, LAYERS * EXPERTS, TOKENS * CHOSEN / EXPERTS, 1, 2 },
-		{ "{sequence_length: 1024, global_batch_size: 2, micro_batch_size: 2, recompute: none, sharding: fsdp}",
-		  FT_BF16, LAYERS, TOKENS * CHOSEN, EXPERTS, 1 },
-		{ "{sequence_length: 1024, global_batch_size: 2, micro_batch_size: 2, recompute: none, sharding: none, "
-		  "master_weights: false, gradient_dtype: bf16}",
+		{ PLAN("sharding: ddp"), FT_FP32, LAYERS * EXPERTS,
+		  TOKENS * CHOSEN / EXPERTS, 1, 2 },
+		{ PLAN("sharding: fsdp"), FT_BF16, LAYERS, TOKENS * CHOSEN, EXPERTS,
+		  1 },
+		{ PLAN("sharding: none, master_weights: false, gradient_dtype: bf16"),
 		  FT_BF16, LAYERS, TOKENS * CHOSEN, EXPERTS, 1 },
 	};
 	double gate = 0, waited = 0;
@@ -52,7 +55,7 @@ static void experts_are_as_their_weights(void **state)
 		struct parts p;
 		struct sum s;
 
-		build(&p, model, kinds[i].plan, "transformers-5-eager", 1);
+		build(&p, MIXTURE, kinds[i].plan, "transformers-5-eager", 1);
 		up = work_of(p.graph, "expert_up");
 		assert_int_equal(up->dtype, kinds[i].format);
 		assert_int_equal(up->gemm.m, kinds[i].rows);
@@ -72,14 +75,6 @@ static void experts_are_as_their_weights(void **state)
 	}
 }
 
-#define MIXTURE \
-	"{model_type: mixtral, hidden_size: 512, intermediate_size: 256, num_hidden_layers: 4, " \
-	"num_attention_heads: 8, num_key_value_heads: 4, vocab_size: 1000, num_local_experts: 8, " \
-	"num_experts_per_tok: 2}"
-#define DDP(more) \
-	"{sequence_length: 1024, global_batch_size: 2, micro_batch_size: 2, recompute: none, sharding: ddp" more \
-	"}"
-
 /* Autocast casts what it reaches: of a layer all weights but its experts', and their gradients back. */
 static void experts_in_fp32_are_not_cast(void **state)
 {
@@ -87,7 +82,7 @@ static void experts_in_fp32_are_not_cast(void **state)
 	struct parts p;
 
 	(void)state;
-	build(&p, MIXTURE, DDP(""), "transformers-5-eager", 1);
+	build(&p, MIXTURE, PLAN("sharding: ddp"), "transformers-5-eager", 1);
 	near_frac(sum_in(p.graph, "forward", "weight_cast").bytes,
 		  LAYERS * 6 * (attention + router + 2.0 * H), 1e-12);
 	near_frac(sum_in(p.graph, "backward", "gradient_cast").bytes,
@@ -101,7 +96,8 @@ static void frozen_experts_are_in_16_bit(void **state)
 	struct parts p;
 
 	(void)state;
-	build(&p, MIXTURE, DDP(", lora: {rank: 8, targets: [q_proj, v_proj]}"),
+	build(&p, MIXTURE,
+	      PLAN("sharding: ddp, lora: {rank: 8, targets: [q_proj, v_proj]}"),
 	      "transformers-5-eager", 1);
 	assert_int_equal(work_of(p.graph, "expert_up")->dtype, FT_BF16);
 	drop(&p);
@@ -123,7 +119,8 @@ static void what_experts_keep_is_in_fp32(void **state)
 	for (int i = 0; i < 2; i++) {
 		struct parts p;
 
-		build(&p, MIXTURE, DDP(""), i ? "transformers-5-eager" : narrow, 1);
+		build(&p, MIXTURE, PLAN("sharding: ddp"),
+		      i ? "transformers-5-eager" : narrow, 1);
 		kept[i] = segment_of(p.graph, "forward")
 				  ->net_bytes[FT_MEMORY_ACTIVATIONS];
 		drop(&p);

@@ -98,27 +98,33 @@ static void between(struct builder *b, const struct adapter *a, bool backward)
 /* PEFT's policy for FullyShardedDataParallel (peft/utils/other.py, fsdp_auto_wrap_policy, read 2026-11-29) wraps what has a weight that
  * learns and no parts: an adapter's two weights, each gathered in front of its product, which waits, in each pass, and reduced behind
  * its backward. Their bytes are so few that the layer's own unit is not counted without them. */
+static bool are_units(const struct builder *b)
+{
+	return b->rules->adapter_units && is_fsdp(b->plan) && b->plan->shard > 1;
+}
+
+static double adapter_bytes(const struct builder *b, int64_t weights)
+{
+	return (b->plan->lora.fp32 ? 4 : 2) * (double)weights;
+}
+
 static void adapter_unit(struct builder *b, int64_t weights, bool backward)
 {
-	double bytes = (b->plan->lora.fp32 ? 4 : 2) * (double)weights;
-
-	if (!b->rules->adapter_units || !is_fsdp(b->plan) || b->plan->shard < 2)
+	if (!are_units(b))
 		return;
 	host(b, backward ? FT_HOST_SHARD_BACKWARD : FT_HOST_SHARD_FORWARD, 1);
 	if (put_collective(b, "adapter_gather", FT_STREAM_GATHER, FT_ALL_GATHER,
-			   FT_GROUP_SHARD, bytes))
+			   FT_GROUP_SHARD, adapter_bytes(b, weights)))
 		need(b, FT_STREAM_GATHER);
 }
 
 static void adapter_reduced(struct builder *b, int64_t weights)
 {
-	double bytes = (b->plan->lora.fp32 ? 4 : 2) * (double)weights;
-
-	if (!b->rules->adapter_units || !is_fsdp(b->plan) || b->plan->shard < 2)
+	if (!are_units(b))
 		return;
 	host(b, FT_HOST_SHARD_BACKWARD, 1);
 	put_collective(b, "adapter_reduce", FT_STREAM_REDUCE, FT_REDUCE_SCATTER,
-		       FT_GROUP_SHARD, bytes);
+		       FT_GROUP_SHARD, adapter_bytes(b, weights));
 }
 
 static void one(struct builder *b, const struct adapter *a, bool backward)

@@ -96,7 +96,7 @@ void up_products(struct builder *b, const struct layer_sizes *s, enum ft_layout 
 
 /* Backward of products of `features` split by columns: dgrad, its sum over ranks, wgrad.
  * Megatron gathers the input again beside dgrad and reduces beside wgrad; a frozen weight
- * needs no input. Where each product sums by itself, its sum is behind its wgrad. */
+ * needs no input. Where each product sums by itself, the sums are behind the products of weights. */
 static void column_back(struct builder *b, const struct layer_sizes *s,
 			int64_t features, int64_t count,
 			void (*products)(struct builder *, const struct layer_sizes *,

@@ -92,6 +92,13 @@ static struct routed routed_of(const struct builder *b, const struct ft_layer *l
 	return r;
 }
 
+/* The host asks the GPU for a number, and waits for it. */
+static void host_asks(struct builder *b)
+{
+	host_waits(b);
+	host(b, FT_HOST_SYNC, 1);
+}
+
 static void exchange(struct builder *b, const struct routed *r, const char *name)
 {
 	struct ft_work w = { .kind = FT_COMMUNICATION, .name = name, .dtype = FT_BF16 };
@@ -183,10 +190,8 @@ static void products(struct builder *b, const struct routed *r, const char *name
 		put_grouped(b, name, layout, e, r->local);
 		return;
 	}
-	if (experts_in_fp32(b)) {
-		host_waits(b);
-		host(b, FT_HOST_SYNC, 1);
-	}
+	if (experts_in_fp32(b))
+		host_asks(b);
 	e.m /= r->local;
 	for (int64_t i = 0; i < r->local; i++)
 		put_grouped(b, name, layout, e, 1);
@@ -278,10 +283,8 @@ static void put_clamp(struct builder *b, const struct routed *r, bool backward)
 		  backward ? c->clamp_back : c->clamp,
 		  experts_width(b) * (double)(r->copies * r->width));
 	if (!backward && b->rules->fusion == FT_FUSION_KERNELS &&
-	    b->plan->graphs != FT_GRAPHS_FULL) {
-		host_waits(b);
-		host(b, FT_HOST_SYNC, 1);
-	}
+	    b->plan->graphs != FT_GRAPHS_FULL)
+		host_asks(b);
 }
 
 /* The activation, forward. */
@@ -374,10 +377,8 @@ void experts_send(struct builder *b, const struct ft_layer *l)
 	latent(b, l, &r, true, false);
 	b->graphed = b->plan->graphs == FT_GRAPHS_FULL;
 	if (!(b->plan->capacity_factor > 0) && !b->graphed &&
-	    !(stays(b) && b->plan->grouped_experts)) {
-		host_waits(b);
-		host(b, FT_HOST_SYNC, 1);
-	}
+	    !(stays(b) && b->plan->grouped_experts))
+		host_asks(b);
 	ordering(b, &r, "order", routing_of(b)->order);
 	by_rank(b, &r, "permute", routing_of(b)->permute);
 	if (dispatches_by_mask(b))
