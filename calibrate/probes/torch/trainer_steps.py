@@ -8,7 +8,8 @@ CASES.json is a list of maps: `name`; `model`, keys of a config.json with its mo
 micro-batch and rank; and, where they differ from the default, `ga` (1) micro-batches a step; `dtype` ("bfloat16", in which
 most checkpoints come) of the weights; `bf16` (true) autocast; `recompute` (false), Trainer's gradient_checkpointing;
 `compile` (false), its torch_compile; `optimizer` ("adamw_torch_fused"); `clip` (1.0), its max_grad_norm; `looks` (true) at each
-loss for a number that is none (logging_nan_inf_filter); `attention` (the library's choice); `lora`, a map of `rank`, `targets` and
+loss for a number that is none (logging_nan_inf_filter); `attention` (the library's choice); `fsdp` (false) shards by Trainer's FSDP2,
+where several ranks else run DDP, with `reshard` (true) its reshard_after_forward and its own activation_checkpointing; `lora`, a map of `rank`, `targets` and
 `wide` (true: adapters in fp32, PEFT's default); `trace` (false).
 
 `step_s` is the mean of steps one behind the other, `peak_bytes` what the allocator held at most. With `trace` and TRACES in
@@ -49,6 +50,9 @@ class Clock(transformers.TrainerCallback):
 
     def __init__(self, trace):
         self.at, self.peak, self.trace, self.profiler = [], 0, trace, None
+
+    def on_train_begin(self, *_args, **_):
+        torch.cuda.reset_peak_memory_stats()
 
     def on_step_end(self, args, state, control, **_):
         if state.global_step in (WARM, WARM + STEPS):
@@ -91,16 +95,23 @@ def measured(case, folder):
     model, config = build(case)
     trace = "%s/%s.rank0.kineto.json.gz" % (os.environ["TRACES"], case["name"]) if case.get("trace") and "TRACES" in os.environ else None
     clock = Clock(trace)
+    sharded, again = {}, case.get("recompute", False)
+    if case.get("fsdp"):
+        sharded = {"fsdp": True, "fsdp_config": {"version": 2, "reshard_after_forward": case.get("reshard", True), "activation_checkpointing": again}}
+        again = False
     args = transformers.TrainingArguments(
         output_dir=folder, per_device_train_batch_size=case["mbs"], gradient_accumulation_steps=case.get("ga", 1),
         max_steps=WARM + STEPS + (1 if trace else 0), bf16=case.get("bf16", True),
-        gradient_checkpointing=case.get("recompute", False), gradient_checkpointing_kwargs={"use_reentrant": False},
+        gradient_checkpointing=again, gradient_checkpointing_kwargs={"use_reentrant": False},
         torch_compile=case.get("compile", False), optim=case.get("optimizer", "adamw_torch_fused"),
         max_grad_norm=case.get("clip", 1.0), logging_nan_inf_filter=case.get("looks", True),
-        save_strategy="no", report_to="none", disable_tqdm=True)
-    torch.cuda.reset_peak_memory_stats()
-    transformers.Trainer(model=model, args=args, train_dataset=Tokens(case, config.vocab_size), callbacks=[clock]).train()
-    return {"parameters": sum(p.numel() for p in model.parameters()),
+        save_strategy="no", report_to="none", disable_tqdm=True, **sharded)
+    trainer = transformers.Trainer(model=model, args=args, train_dataset=Tokens(case, config.vocab_size), callbacks=[clock])
+    trainer.train()
+    plugin = getattr(trainer.accelerator.state, "fsdp_plugin", None)
+    units = sum("FSDP" in type(m).__name__ for m in trainer.model_wrapped.modules())
+    return {"policy": str(plugin and plugin.mixed_precision_policy), "units": units,
+            "parameters": sum(p.numel() for p in model.parameters()),
             "trained": sum(p.numel() for p in model.parameters() if p.requires_grad),
             "step_s": (clock.at[1] - clock.at[0]) / STEPS, "peak_bytes": clock.peak,
             "attention_of": config._attn_implementation, "optimizer_of": str(args.optim)}

@@ -36,16 +36,19 @@ def of_trainer(case):
 
 
 def trainer_run(case, gpu):
-    """Of one GPU without a wrapper, of several under DDP."""
-    lora, wide, alone = case.get("lora"), case.get("dtype") == "float32", case["gpus"] == 1
+    """Of one GPU without a wrapper, of several under DDP or FSDP2, whose weights accelerate keeps in fp32."""
+    lora, shard, alone = case.get("lora"), case.get("fsdp", False), case["gpus"] == 1
+    wide = case.get("dtype") == "float32" or shard
     stack = "trainer" if case.get("bf16", True) else "eager"
     row = {"id": case["name"], "cluster.gpu": gpu, "cluster.gpus": case["gpus"],
            "stack": "transformers-5-%s%s" % (stack, "-compile" if case.get("compile") else ""),
            "training.sequence_length": case["seq"], "training.micro_batch_size": case["mbs"],
            "training.global_batch_size": case["mbs"] * case.get("ga", 1) * case["gpus"],
-           "training.precision": "bf16", "training.sharding": "none" if alone else "ddp",
+           "training.precision": "bf16", "training.sharding": "fsdp" if shard else "none" if alone else "ddp",
            "training.recompute": "full" if case.get("recompute") else "none",
-           "training.gradient_dtype": "fp32" if wide else "bf16", "training.master_weights": wide}
+           "training.gradient_dtype": "fp32" if wide and not shard else "bf16", "training.master_weights": wide}
+    if shard:
+        row["training.reshard_after_forward"] = case.get("reshard", True)
     if lora:
         row.update({"training.lora.rank": lora["rank"], "training.lora.targets": lora["targets"],
                     "training.lora.fp32_adapters": lora.get("wide", True)})
