@@ -15,8 +15,8 @@ where several ranks else run DDP, with `reshard` (true) its reshard_after_forwar
 `step_s` is the mean of steps one behind the other, `peak_bytes` what the allocator held at most. With `trace` and TRACES in
 the environment rank 0 writes TRACES/NAME.rank0.kineto.json.gz of one more step.
 """
-import gc
 import json
+import multiprocessing
 import os
 import sys
 import tempfile
@@ -108,37 +108,48 @@ def measured(case, folder):
         save_strategy="no", report_to="none", disable_tqdm=True, **sharded)
     trainer = transformers.Trainer(model=model, args=args, train_dataset=Tokens(case, config.vocab_size), callbacks=[clock])
     trainer.train()
-    plugin = getattr(trainer.accelerator.state, "fsdp_plugin", None)
-    units = sum("FSDP" in type(m).__name__ for m in trainer.model_wrapped.modules())
-    return {"policy": str(plugin and plugin.mixed_precision_policy), "units": units,
-            "parameters": sum(p.numel() for p in model.parameters()),
+    return {"wrapper": type(trainer.model_wrapped).__name__, "parameters": sum(p.numel() for p in model.parameters()),
             "trained": sum(p.numel() for p in model.parameters() if p.requires_grad),
             "step_s": (clock.at[1] - clock.at[0]) / STEPS, "peak_bytes": clock.peak,
             "attention_of": config._attn_implementation, "optimizer_of": str(args.optim)}
 
 
+def told(case):
+    """Measures a case and tells its row: in a process of its own, as accelerate keeps how it sharded, PyTorch its choice of TF32,
+    and wrappers their memory."""
+    begun = time.time()
+    try:
+        with tempfile.TemporaryDirectory() as folder:
+            found = measured(case, folder)
+    except Exception as e:  # told in its row: a model that the library has not, no memory left
+        traceback.print_exc()
+        found = {"error": "%s: %s" % (type(e).__name__, str(e)[:300])}
+    if int(os.environ.get("RANK", "0")) == 0:
+        row = dict(case, **found, gpus=int(os.environ.get("WORLD_SIZE", "1")), gpu=torch.cuda.get_device_name(),
+                   torch=torch.__version__, transformers=transformers.__version__, wall_s=round(time.time() - begun, 1))
+        with open(sys.argv[2], "a") as out:
+            out.write(json.dumps(row) + "\n")
+        print(row["name"], row.get("step_s"), row.get("peak_bytes"), row.get("attention_of"), row["wall_s"],
+              row.get("error", ""), flush=True)
+    if torch.distributed.is_initialized():
+        torch.distributed.destroy_process_group()
+
+
 def main():
+    _ = transformers.Trainer, transformers.AutoModelForCausalLM, transformers.TrainingArguments  # loaded once, in front of all cases
     until = time.time() + float(os.environ.get("BUDGET_S", "500"))
-    for case in json.load(open(sys.argv[1])):
+    os.environ["TORCHELASTIC_USE_AGENT_STORE"] = "False"  # each case's ranks meet anew, at a port of their own
+    for i, case in enumerate(json.load(open(sys.argv[1]))):
         if time.time() > until:
             break
-        begun = time.time()
-        try:
-            with tempfile.TemporaryDirectory() as folder:
-                found = measured(case, folder)
-        except Exception as e:  # told in its row: a model that the library has not, no memory left
-            traceback.print_exc()
-            found = {"error": "%s: %s" % (type(e).__name__, str(e)[:300])}
-        gc.collect()
-        torch.cuda.empty_cache()
-        torch._dynamo.reset()
-        if int(os.environ.get("RANK", "0")) == 0:
-            row = dict(case, **found, gpus=int(os.environ.get("WORLD_SIZE", "1")), gpu=torch.cuda.get_device_name(),
-                       torch=torch.__version__, transformers=transformers.__version__, wall_s=round(time.time() - begun, 1))
-            with open(sys.argv[2], "a") as out:
-                out.write(json.dumps(row) + "\n")
-            print(row["name"], row.get("step_s"), row.get("peak_bytes"), row.get("attention_of"), row["wall_s"],
-                  row.get("error", ""), flush=True)
+        if "MASTER_PORT" in os.environ:
+            os.environ["MASTER_PORT"] = str(int(os.environ["MASTER_PORT"]) + 1)
+        child = multiprocessing.get_context("fork").Process(target=told, args=(case,))
+        child.start()
+        child.join(120)
+        if child.is_alive():
+            child.kill()
+            child.join()
 
 
 main()

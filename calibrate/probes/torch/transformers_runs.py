@@ -49,6 +49,8 @@ def trainer_run(case, gpu):
            "training.gradient_dtype": "fp32" if wide and not shard else "bf16", "training.master_weights": wide}
     if shard:
         row["training.reshard_after_forward"] = case.get("reshard", True)
+        if case.get("ga", 1) > 1:  # Trainer reduces in the last micro-batch alone, as a recorded step shows
+            row["training.sync_each_micro_batch"] = False
     if lora:
         row.update({"training.lora.rank": lora["rank"], "training.lora.targets": lora["targets"],
                     "training.lora.fp32_adapters": lora.get("wide", True)})
