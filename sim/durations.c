@@ -80,9 +80,10 @@ static void set_beside(const struct ft_cluster *c, const struct ft_work *w,
 	t->slows = (float)(w->kind == FT_MEMORY_BOUND ?
 				   gpu->collective_beside_memory.value :
 				   gpu->collective_beside_compute.value);
-	/* groups are often launched one by one, and then let others in */
+	/* groups that are launched one by one let others in */
 	t->holds_all = gpu->persistent_products && w->kind == FT_GEMM &&
-		       w->gemm.groups <= 1 && t->beside[HELD_BY_DOMAIN] > 1;
+		       (w->gemm.groups <= 1 || w->gemm.static_tiles) &&
+		       t->beside[HELD_BY_DOMAIN] > 1;
 }
 
 /* A copy engine's: at one pace, whatever the clock. */

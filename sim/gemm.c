@@ -67,6 +67,7 @@ struct product product_of(const struct ft_work *w)
 		.groups = w->gemm.groups > 1 ? (double)w->gemm.groups : 1,
 		.out_bytes = w->gemm.accumulate ? 8 : 2,
 		.inner = w->gemm.layout == FT_WGRAD,
+		.static_tiles = w->gemm.static_tiles,
 	};
 }
 
@@ -149,7 +150,9 @@ double gemm_arithmetic_s(const struct ft_gpu *gpu, enum ft_dtype dtype,
 /*
  * A product takes the waves of the units that are left; of a persistent one the blocks that
  * found no unit at its start come after, at most twice its time. Source: products of 2 to 16
- * waves beside 2 to 24 channels on an H100, within 8 % (docs/networks.md).
+ * waves beside 2 to 24 channels on an H100, within 8 % (docs/networks.md). Where each block has its
+ * tiles from the start, those that come after have as much to do as the first: grouped products of
+ * two recorded steps on two H200 take 1.8 to 2.0 times as long (measurements/traces/h200-two-mixtral-*).
  */
 double gemm_beside(const struct ft_gpu *gpu, const struct product *p, double held)
 {
@@ -161,6 +164,8 @@ double gemm_beside(const struct ft_gpu *gpu, const struct product *p, double hel
 
 	if (tiles <= left)
 		return 1;
+	if (p->static_tiles && gpu->persistent_products)
+		return ceil(fmin(tiles, (double)gpu->compute_units) / left);
 	return fmin(2, (ceil(tiles / left) + late) /
 			       gemm_waves(tiles, gpu->compute_units));
 }
@@ -243,7 +248,11 @@ struct kernel_estimate gemm_estimate(const struct ft_gpu *gpu,
 	nearest(t, at, skip, &near);
 	for (size_t i = 0; i < near.n; i++) {
 		const struct ft_gemm_row *row = &t->row[near.row[i]];
-		struct product q = { row->m, row->n, row->k, 1, false, 2 };
+		struct product q = { .m = row->m,
+				     .n = row->n,
+				     .k = row->k,
+				     .groups = 1,
+				     .out_bytes = 2 };
 
 		value[i] = log(row->time_s / gemm_arithmetic_s(t->on, t->dtype, &q));
 	}

@@ -80,7 +80,7 @@ static inline float krige_near(float d2)
  * launch: they share out m, or the inner k where inner is true. */
 struct product {
 	double m, n, k, groups;
-	bool inner;
+	bool inner, static_tiles;
 	double out_bytes; /* an element of C, read and written */
 };
 

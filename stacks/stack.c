@@ -198,6 +198,7 @@ static const struct flag {
 	OFF(asks_loss),
 	OFF(wide_outputs),
 	OFF(experts_as_weights),
+	OFF(static_tiles),
 	OFF(plain_loss),
 	OFF(inputs_apart),
 	OFF(adapter_units),

@@ -129,6 +129,23 @@ static void what_experts_keep_is_in_fp32(void **state)
 	near_frac(kept[1] - kept[0], copies * each, 1e-12);
 }
 
+/* PyTorch's grouped products are one kernel; Megatron's are not. */
+static void whose_blocks_have_their_tiles(void **state)
+{
+	static const char *const stack[] = { "transformers-5-eager", "megatron-core" };
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		struct parts p;
+
+		build(&p, MIXTURE, PLAN("sharding: ddp, master_weights: false"),
+		      stack[i], 1);
+		assert_int_equal(work_of(p.graph, "expert_up")->gemm.static_tiles, !i);
+		assert_false(work_of(p.graph, "router")->gemm.static_tiles);
+		drop(&p);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -136,6 +153,7 @@ int main(void)
 		cmocka_unit_test(experts_in_fp32_are_not_cast),
 		cmocka_unit_test(frozen_experts_are_in_16_bit),
 		cmocka_unit_test(what_experts_keep_is_in_fp32),
+		cmocka_unit_test(whose_blocks_have_their_tiles),
 	};
 
 	return cmocka_run_group_tests_name("experts in fp32", tests, NULL, NULL);

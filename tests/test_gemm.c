@@ -48,7 +48,13 @@ static double size(void)
 
 static struct product any_product(void)
 {
-	struct product p = { size(), size(), size(), 1, pick(2), pick(2) ? 2 : 8 };
+	struct product p = { .m = size(),
+			     .n = size(),
+			     .k = size(),
+			     .groups = 1,
+			     .inner = pick(2),
+			     .static_tiles = pick(2),
+			     .out_bytes = pick(2) ? 2 : 8 };
 
 	if (pick(3) == 0)
 		p.groups = 2 + pick(15);
@@ -139,7 +145,18 @@ static void time_is_that_of_the_equation(void **state)
 	}
 }
 
-/* Waves of the units that are left, and one more of a persistent product; at most twice. */
+/* So many blocks, of which some find a unit at a time, and stay until they are through. */
+static int turns_of(double blocks, double units)
+{
+	int turns = 0;
+
+	for (; blocks > 0; blocks -= units)
+		turns++;
+	return turns;
+}
+
+/* Waves of the units that are left, and one more of a persistent product; at most twice. Or turns of blocks, one a unit,
+ * that have all their tiles from the start. */
 static void beside_another_it_takes_more_waves(void **state)
 {
 	(void)state;
@@ -154,7 +171,10 @@ static void beside_another_it_takes_more_waves(void **state)
 
 		if (held > 0 && g.persistent_products && tiles > units - held)
 			more += 1 / ceil(tiles / units);
-		near_frac(gemm_beside(&g, &p, held), more > 2 ? 2 : more, 1e-12);
+		more = more > 2 ? 2 : more;
+		if (p.static_tiles && g.persistent_products)
+			more = turns_of(fmin(tiles, units), units - held);
+		near_frac(gemm_beside(&g, &p, held), more, 1e-12);
 	}
 }
 
@@ -176,7 +196,7 @@ static void any_table(struct table *x, const struct ft_gpu *on, enum ft_dtype d)
 		x->t.scale[i] = pick(2) ? 1 : (float)(0.5 + draw());
 	for (size_t i = 0; i < ROOM; i++) {
 		struct ft_gemm_row r = { size(), size(), size(), 0 };
-		struct product p = { r.m, r.n, r.k, 1, false, 2 };
+		struct product p = { r.m, r.n, r.k, 1, false, false, 2 };
 
 		for (int k = 0; k < 3; k++)
 			x->log[k][i] = 1e9f;
@@ -253,7 +273,7 @@ static struct kernel_estimate wanted(const struct ft_gpu *g, const struct table 
 
 	for (size_t i = 0; i < n; i++) {
 		const struct ft_gemm_row *r = &x->row[row[i]];
-		struct product q = { r->m, r->n, r->k, 1, false, 2 };
+		struct product q = { r->m, r->n, r->k, 1, false, false, 2 };
 		double own[3], other[3], most = 0;
 
 		for (int k = 0; k < 3; k++) {

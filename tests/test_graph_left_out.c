@@ -14,7 +14,7 @@ static const char *const lines[] = {
 	"group tp ?size=1|1 ?stride=1|1",
 	"group dp ?size=1|1 ?stride=1|1",
 	"work 0 gemm up dtype=bf16 layout=wgrad m=8 n=16 k=32 ?groups=4|1 "
-	"?accumulate=true|false ?fast=true|false",
+	"?accumulate=true|false ?fast=true|false ?static_tiles=true|false",
 	"work 1 attention core dtype=bf16 pass=both ?batch=2|1 ?heads=8|1 ?kv_heads=4|1 "
 	"?queries=16|1 ?keys=32|1 ?qk_head_dim=64|1 ?v_head_dim=32|1 ?window=8|0 "
 	"?causal=true|false",
@@ -152,7 +152,7 @@ static void what_is_left_out_is_its_default(void **state)
 			if (!found)
 				break;
 		}
-	assert_int_equal(words, 4 + 3 + 9 + 3 + 3 + 5 + 1 + 2);
+	assert_int_equal(words, 4 + 4 + 9 + 3 + 3 + 5 + 1 + 2);
 	assert_int_equal(other, words - 5); /* groups and ranks are of one here */
 	assert_int_equal(needed, 5 + 2 + 3 + 4 + 4 * 2);
 }

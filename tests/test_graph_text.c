@@ -26,7 +26,7 @@ static const char *const whole[] = {
 	"group expert_replica size=4 stride=2",
 	"group pp size=1 stride=8",
 	"group embedding size=1 stride=8",
-	"work 0 gemm up dtype=bf16 layout=wgrad m=8 n=16 k=32 groups=4 accumulate=true fast=true",
+	"work 0 gemm up dtype=bf16 layout=wgrad m=8 n=16 k=32 groups=4 accumulate=true fast=true static_tiles=true",
 	"work 1 attention core dtype=fp8 pass=both batch=2 heads=8 kv_heads=4 queries=16 "
 	"keys=32 qk_head_dim=64 v_head_dim=32 window=8 causal=true impl=fa3",
 	"work 2 memory norm dtype=fp32 kernel=rmsnorm bytes=0.5 row_bytes=64 warm=true "

@@ -39,6 +39,7 @@ static bool read_gemm(struct graph_line *l, struct ft_work *w)
 	w->gemm.groups = 1;
 	if (!graph_truth(l, "accumulate", &w->gemm.accumulate) ||
 	    !graph_truth(l, "fast", &w->gemm.fast) ||
+	    !graph_truth(l, "static_tiles", &w->gemm.static_tiles) ||
 	    !graph_whole_of(l, "m", 1, LIMIT_GRAPH_NUMBER, &w->gemm.m) ||
 	    !graph_whole_of(l, "n", 1, LIMIT_GRAPH_NUMBER, &w->gemm.n) ||
 	    !graph_whole_of(l, "k", 1, LIMIT_GRAPH_NUMBER, &w->gemm.k) ||

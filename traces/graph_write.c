@@ -55,6 +55,8 @@ static void write_work(FILE *out, size_t i, const struct ft_work *w)
 			fputs(" accumulate=true", out);
 		if (w->gemm.fast)
 			fputs(" fast=true", out);
+		if (w->gemm.static_tiles)
+			fputs(" static_tiles=true", out);
 		break;
 	case FT_ATTENTION:
 		fprintf(out,

@@ -80,6 +80,7 @@ struct ft_work {
 			int64_t m, n, k;
 			int64_t groups; /* grouped product: m is the total over groups */
 			bool accumulate; /* into an fp32 gradient */
+			bool static_tiles; /* its blocks, one a unit, have their tiles at its start */
 			bool fast; /* 8 bit: sums stay in the tensor cores' own precision */
 		} gemm;
 		struct {
