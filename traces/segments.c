@@ -173,8 +173,7 @@ static void forward_unit(struct builder *b, struct held unit, unsigned variant)
 		host(b, FT_HOST_SHARD_KEPT, 1);
 		return;
 	}
-	gather_unit(b, unit, FT_EVENT_UNSHARDED);
-	unshard_unit(b, unit);
+	unshard_forward(b, unit);
 }
 
 /* PyTorch's FSDP, whose callback behind a backward that reduced makes compute wait for that.

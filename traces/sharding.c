@@ -103,6 +103,18 @@ static struct ft_op *side_copy(struct builder *b, double bytes)
 	return put_op(b, &w, FT_STREAM_COPY, 1 + (int)(bytes / 6 / 10e6));
 }
 
+/* In a forward pass the streams that copy in and gather wait for one unit's weights when those of the next are about to be copied
+ * out: a unit is gathered while the one before still comes. Source: wait_for_unshard of FSDP2 (torch/distributed/fsdp/_fully_shard/
+ * _fsdp_param_group.py, read 2026-11-29). Measured: measurements/traces/h200-two-minimax-2L-s2048-b2-eager: the second layer's shard
+ * is copied in 8.5 ms before the first one's weights are out, and its gather follows the first one's. */
+static void streams_follow(struct builder *b)
+{
+	struct ft_op *mark = side_copy(b, 0);
+
+	mark->launches = 0;
+	put_wait(mark, FT_EVENT_UNSHARDED);
+}
+
 bool has_peers(const struct builder *b, struct held unit)
 {
 	return b->g->group[FT_GROUP_SHARD].size > 1 ||
@@ -143,7 +155,10 @@ void gather_unit(struct builder *b, struct held unit, enum ft_event behind)
 	if (b->rules->fsdp_copy_in_bytes > 0 && b->rules->flat_shards) {
 		put_memory(b, "fsdp_copy_in", "cast", copied_in(b, unit), 1);
 	} else if (b->rules->fsdp_copy_in_bytes > 0) {
-		put_wait(side_copy(b, copied_in(b, unit)), behind);
+		struct ft_op *in = side_copy(b, copied_in(b, unit));
+
+		if (behind != FT_EVENT_NONE)
+			put_wait(in, behind);
 		ready = FT_TAIL + FT_STREAM_COPY;
 	}
 	gather = side_collective(b, "fsdp_gather", FT_STREAM_GATHER, FT_ALL_GATHER,
@@ -155,6 +170,22 @@ void gather_unit(struct builder *b, struct held unit, enum ft_event behind)
 				 2 * unit.experts + unit.frozen_experts);
 	if (gather)
 		put_wait(gather, ready);
+}
+
+static bool copies_in_aside(const struct builder *b, struct held unit)
+{
+	return has_peers(b, of_fsdp(b, unit)) && b->rules->fsdp_copy_in_bytes > 0 &&
+	       !b->rules->flat_shards;
+}
+
+void unshard_forward(struct builder *b, struct held unit)
+{
+	bool aside = copies_in_aside(b, unit);
+
+	gather_unit(b, unit, aside ? FT_EVENT_NONE : FT_EVENT_UNSHARDED);
+	if (aside)
+		streams_follow(b);
+	unshard_unit(b, unit);
 }
 
 void unshard_unit(struct builder *b, struct held unit)

@@ -25,6 +25,7 @@ bool has_peers(const struct builder *b,
 	       struct held unit); /* somebody to gather it from */
 void gather_unit(struct builder *b, struct held unit, enum ft_event behind);
 void unshard_unit(struct builder *b, struct held unit);
+void unshard_forward(struct builder *b, struct held unit); /* both, of a forward */
 /* first: nothing is there yet that the rank's shard is added to */
 /* joins: what is reduced is added to what was before. */
 void reduce_unit(struct builder *b, struct held unit, bool joins);
