@@ -197,6 +197,7 @@ static const struct flag {
 	OFF(asks_inputs),
 	OFF(asks_loss),
 	OFF(wide_outputs),
+	OFF(copied_outputs),
 	OFF(experts_as_weights),
 	OFF(static_tiles),
 	OFF(plain_loss),

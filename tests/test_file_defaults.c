@@ -154,6 +154,7 @@ static const struct absent of_stack[] = {
 	STACK("asks_inputs", asks_inputs, TRUTH, false),
 	STACK("asks_loss", asks_loss, TRUTH, false),
 	STACK("wide_outputs", wide_outputs, TRUTH, false),
+	STACK("copied_outputs", copied_outputs, TRUTH, false),
 	STACK("static_tiles", static_tiles, TRUTH, false),
 	STACK("experts_as_weights", experts_as_weights, TRUTH, false),
 	STACK("plain_loss", plain_loss, TRUTH, false),

@@ -185,16 +185,21 @@ static void autocast(const struct drawn *d, double want[FT_MEMORIES])
 	const struct ft_plan *p = &d->plan;
 	double all = d->stage.dense + d->stage.experts;
 	double width = p->gradient_dtype == FT_FP32 ? 4 : 2;
+	bool copied = d->rules.tensor_parallel == FT_TP_DTENSOR &&
+		      d->rules.bucket_copy_bytes > 0;
 
 	want[FT_MEMORY_GRADIENTS] =
 		width * all / (p->sharding == FT_ZERO2 ? (double)p->shard : 1);
 	if (d->rules.whole_gradients && p->sharding == FT_ZERO1 &&
 	    p->precision == FT_BF16)
 		want[FT_MEMORY_GRADIENTS] += 2 * all;
+	if (copied)
+		want[FT_MEMORY_GRADIENTS] = 0; /* they come when they are computed */
 	want[FT_MEMORY_WEIGHTS] = 4 * all + d->stage.frozen + d->stage.frozen_experts;
 	want[FT_MEMORY_OPTIMIZER] = state_of(d, 4);
 	if (p->sharding == FT_DDP && (p->dp * p->cp > 1 || p->pp == 1))
-		want[FT_MEMORY_OTHER] = (p->micro_batches == 1 ? 4 : 8) * all;
+		want[FT_MEMORY_OTHER] =
+			(copied ? width : p->micro_batches == 1 ? 4 : 8) * all;
 }
 
 static void sharded(const struct drawn *d, double want[FT_MEMORIES])

@@ -57,6 +57,7 @@ static const struct {
 	TRUTH(asks_inputs),
 	TRUTH(asks_loss),
 	TRUTH(wide_outputs),
+	TRUTH(copied_outputs),
 	TRUTH(static_tiles),
 	TRUTH(experts_as_weights),
 	TRUTH(plain_loss),

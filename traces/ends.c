@@ -190,6 +190,29 @@ static void head_product(struct builder *b, enum ft_layout layout, int64_t rows)
 				       .gemm.groups = 1 });
 }
 
+/* PyTorch's DDP clones what a pass returns where it looks for unused parameters (_DDPSink in torch/nn/parallel/distributed.py). Trainer
+ * asks for that unless layers are recomputed, of adapters always (transformers/trainer.py, ddp_find_unused_parameters). Both read 2026-11-29. */
+bool copies_outputs(const struct builder *b)
+{
+	const struct ft_plan *p = b->plan;
+
+	return b->rules->copied_outputs && p->sharding == FT_DDP && p->dp * p->cp > 1 &&
+	       (p->recompute == FT_RECOMPUTE_NONE || p->lora.rank > 0);
+}
+
+/* The logits as a pass returns them: a fused loss has them in a register, and writes them alone. */
+static void return_logits(struct builder *b)
+{
+	bool fused = b->rules->fused_loss;
+
+	if (b->rules->wide_outputs)
+		put_memory(b, "outputs_cast", fused ? "copy" : "cast_widen",
+			   (fused ? 4 : 6) * head_logits(b), 1);
+	if (copies_outputs(b))
+		put_memory(b, "outputs_copy", "copy",
+			   (b->rules->wide_outputs ? 8 : 4) * head_logits(b), 1);
+}
+
 void head_forward(struct builder *b)
 {
 	struct loss loss = loss_of(b);
@@ -211,8 +234,7 @@ void head_forward(struct builder *b)
 	if (loss.cast.bytes > 0)
 		put_memory(b, "loss_cast", loss.cast.curve,
 			   loss.cast.bytes * head_logits(b), 1);
-	if (b->rules->wide_outputs)
-		put_memory(b, "outputs_cast", "cast_widen", 6 * head_logits(b), 1);
+	return_logits(b);
 	if (b->rules->plain_loss &&
 	    put_collective(b, "tp_logits", FT_STREAM_TP, FT_ALL_GATHER, FT_GROUP_TP,
 			   2 * loss_shares(b) * head_logits(b)))
@@ -250,6 +272,9 @@ void head_backward(struct builder *b)
 	host(b, FT_HOST_ENDS_BACKWARD, 1);
 	if (b->plan->tp > 1)
 		host(b, FT_HOST_TENSOR_BACKWARD, 4);
+	/* the compiled backward is given a gradient of all that was returned; nobody computed that of the logits */
+	if (b->rules->wide_outputs && b->rules->fused_loss)
+		put_memory(b, "outputs_zero", "copy", 4 * head_logits(b), 1);
 	put_rows(b, "loss_back", loss.backward.curve,
 		 loss.backward.bytes * loss_shares(b) * head_logits(b), loss.launches,
 		 2 * loss_shares(b) * (double)rows);

@@ -186,8 +186,20 @@ void scan_ends(struct builder *b)
 	take(b, FT_MEMORY_ACTIVATIONS, -kept, -kept);
 }
 
-/* Bytes per logit at the loss's fullest moment, with no unit gathered. XLA keeps them in 16 and 32 bit. Source:
- * temporaries of four programs whose logits are 2.1 to 4.2 billion numbers (h200-jax, h100-jax). */
+/* Of a fused loss, bytes per logit. XLA keeps them in 16 and 32 bit (temporaries of four programs whose logits are 2.1 to 4.2 billion numbers:
+ * h200-jax, h100-jax). Where the model returns them in fp32 the backward pass is given zeros for their gradient; under DDP two sets in
+ * fp32 stand beside those in 16 bit when the forward pass ends (what an H200's allocator held at the peaks of three compiled steps of
+ * Trainer: measurements/probes/h200-2026-11-29-compiled-peaks-unseen). */
+static double fused_loss_width(const struct builder *b)
+{
+	if (b->rules->scan_layers)
+		return 6;
+	if (!b->rules->wide_outputs)
+		return 4;
+	return copies_outputs(b) ? 10 : 6;
+}
+
+/* Bytes per logit at the loss's fullest moment, with no unit gathered. */
 static double loss_width(const struct builder *b)
 {
 	if (b->rules->plain_loss) /* logits, log_softmax, and the gradients of both */
@@ -195,7 +207,7 @@ static double loss_width(const struct builder *b)
 	if (splits_by_dtensor(b))
 		return 16;
 	if (b->rules->fused_loss)
-		return b->rules->scan_layers ? 6 : 4;
+		return fused_loss_width(b);
 	if (b->rules->loss_in_place) /* in 16 and 32 bit, and the gradient cast back */
 		return 8;
 	/* what a tanh on the logits gave stays for its gradient */

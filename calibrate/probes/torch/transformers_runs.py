@@ -86,7 +86,7 @@ def run(case, gpu):
     model = {**OF_THE_CLASS.get(kind, {}), **case["model"], **ALWAYS.get(kind, {})}
     row.update(("model." + k, v) for k, v in model.items() if k not in NOT_OF_THE_MODEL)
     row.update({"measured.step_s": case["step_s"],
-                "measured.memory_bytes_per_gpu.total": case["peak_bytes"],
+                "measured.memory_bytes_per_gpu.total": case.get("peak_bytes"),
                 "source": "%s, transformers %s, torch %s" % (case["gpu"], case["transformers"], case["torch"])})
     return row
 
