@@ -348,43 +348,6 @@ static void what_trainer_returns_is_in_fp32(void **state)
 	drop(&p);
 }
 
-/* DDP clones what a pass returns, where it looks for unused parameters; a compiled loss writes the logits in fp32 alone, and its backward pass
- * is given zeros of that size. */
-static void what_is_returned_is_copied(void **state)
-{
-	static const struct {
-		const char *stack, *again;
-		double cast, copy, zero, width; /* bytes a logit; the last: at the loss's fullest moment */
-	} how[] = {
-		{ TRAINER, "none", 6, 8, 0, 12 },     { TRAINER, "full", 6, 0, 0, 12 },
-		{ COMPILED, "none", 4, 8, 4, 10 },    { COMPILED, "full", 4, 0, 4, 6 },
-		{ LOOP, "none", 0, 0, 0, 12 },	      { "torch-2.11-compile", "none", 0, 0, 0, 4 },
-	};
-	const double logits = 1000. * TOKENS;
-
-	(void)state;
-	for (size_t i = 0; i < sizeof(how) / sizeof(*how); i++) {
-		char plan[200];
-		struct parts p;
-
-		snprintf(
-			plan, sizeof(plan),
-			"{sequence_length: 1024, global_batch_size: 4, micro_batch_size: 2, sharding: ddp, "
-			"recompute: %s}",
-			how[i].again);
-		build(&p, LLAMA, plan, how[i].stack, 2);
-		near_frac(1 + sum_of(p.graph, "outputs_cast").bytes,
-			  1 + how[i].cast * logits, 1e-12);
-		near_frac(1 + sum_of(p.graph, "outputs_copy").bytes,
-			  1 + how[i].copy * logits, 1e-12);
-		near_frac(1 + sum_of(p.graph, "outputs_zero").bytes,
-			  1 + how[i].zero * logits, 1e-12);
-		near_frac(segment_of(p.graph, "head_back")->peak_bytes[FT_MEMORY_OTHER],
-			  how[i].width * logits, 0.3);
-		drop(&p);
-	}
-}
-
 /* Scores that documents or a window leave out are not drawn for. */
 static void what_is_left_out_is_not_dropped(void **state)
 {
@@ -504,7 +467,6 @@ int main(void)
 		cmocka_unit_test(masks_and_heads_make_dropout_longer),
 		cmocka_unit_test(the_host_waits_for_each_loss),
 		cmocka_unit_test(what_trainer_returns_is_in_fp32),
-		cmocka_unit_test(what_is_returned_is_copied),
 		cmocka_unit_test(a_whole_model_is_compiled),
 		cmocka_unit_test(adapters_in_fp32_take_its_memory),
 		cmocka_unit_test(adapters_are_named_as_classes_name_them),

@@ -198,8 +198,10 @@ static void autocast(const struct drawn *d, double want[FT_MEMORIES])
 	want[FT_MEMORY_WEIGHTS] = 4 * all + d->stage.frozen + d->stage.frozen_experts;
 	want[FT_MEMORY_OPTIMIZER] = state_of(d, 4);
 	if (p->sharding == FT_DDP && (p->dp * p->cp > 1 || p->pp == 1))
-		want[FT_MEMORY_OTHER] =
-			(copied ? width : p->micro_batches == 1 ? 4 : 8) * all;
+		want[FT_MEMORY_OTHER] = (copied		       ? width :
+					 p->micro_batches == 1 ? 4 :
+								 8) *
+					all;
 }
 
 static void sharded(const struct drawn *d, double want[FT_MEMORIES])

@@ -75,38 +75,6 @@ static void ranks_of_a_group_copy_beside_the_products(void **state)
 	drop(&p);
 }
 
-/* A forward gather waits for no weights itself: its stream has waited for those before, in front of the copy out of the ones between.
- * A backward one waits for the weights that it is launched behind. */
-static void forward_gathers_are_one_unit_ahead(void **state)
-{
-	struct parts p;
-	int marks = 0, ahead = 0, behind = 0;
-
-	(void)state;
-	build(&p, MODEL, PLAN("8") "sharding: fsdp}", "torch-2.11-eager", 8);
-	for (size_t s = 0; s < p.graph->n_segments; s++)
-		for (size_t i = 0; i < p.graph->segment[s].n_ops; i++) {
-			const struct ft_segment *seg = &p.graph->segment[s];
-			const struct ft_op *op = &seg->op[i];
-			const struct ft_work *w = &p.graph->work[op->work];
-			bool waiting = op->wait[0] == FT_EVENT_UNSHARDED;
-
-			if (op->stream != FT_STREAM_COPY)
-				continue;
-			if (w->memory.bytes <= 0) {
-				assert_true(waiting && !op->launches);
-				assert_int_equal(seg->op[i + 1].record, FT_EVENT_UNSHARDED);
-				marks++;
-			} else {
-				ahead += op->wait[0] == FT_EVENT_NONE;
-				behind += waiting;
-			}
-		}
-	assert_int_equal(ahead, marks);
-	assert_true(ahead > 0 && behind > 0);
-	drop(&p);
-}
-
 /* Of a library that copies nothing in or out (XLA, FSDP of 2023) a rank alone does nothing. */
 static void a_library_without_copies_keeps_gradients_where_they_are(void **state)
 {
@@ -499,7 +467,6 @@ int main(void)
 		cmocka_unit_test(a_rank_alone_copies_on_the_compute_stream),
 		cmocka_unit_test(each_stage_gathers_all_that_it_holds),
 		cmocka_unit_test(ranks_of_a_group_copy_beside_the_products),
-		cmocka_unit_test(forward_gathers_are_one_unit_ahead),
 		cmocka_unit_test(
 			a_library_without_copies_keeps_gradients_where_they_are),
 		cmocka_unit_test(a_split_vocabulary_takes_the_loss_apart),

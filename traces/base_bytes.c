@@ -29,7 +29,8 @@ bool gradients_come(const struct builder *b)
 	bool views = b->autocast && b->plan->sharding != FT_ALONE &&
 		     b->rules->bucket_copy_bytes <= 0;
 
-	return is_fsdp(b->plan) || (b->rules->tensor_parallel == FT_TP_DTENSOR && !views);
+	return is_fsdp(b->plan) ||
+	       (b->rules->tensor_parallel == FT_TP_DTENSOR && !views);
 }
 
 /* Of a weight: in 16 bit, or copies in the narrow format, alone or beside that. */
@@ -119,8 +120,8 @@ static void under_autocast_bytes(const struct builder *b, struct held stage,
 
 	bytes[FT_MEMORY_WEIGHTS] = 4 * all + stage.frozen + stage.frozen_experts;
 	bytes[FT_MEMORY_OPTIMIZER] = held_state(b, stage, false, 4);
-	bytes[FT_MEMORY_OTHER] = gradients_come(b) ? copied_buckets(b, all) :
-						     bucket_copies(p) * 4 * all;
+	bytes[FT_MEMORY_OTHER] =
+		gradients_come(b) ? copied_buckets(b, all) : bucket_copies(p) * 4 * all;
 }
 
 /* Of what is trained where that is adapters in fp32 alone. */

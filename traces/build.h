@@ -183,7 +183,6 @@ void embedding_backward(struct builder *b);
 void head_forward(struct builder *b);
 void head_backward(struct builder *b);
 double head_logits(const struct builder *b);
-bool copies_outputs(const struct builder *b); /* ddp, of what a pass returns: the logits */
 /* predicted.c: the head, and behind it tokens predicted ahead */
 void outputs_forward(struct builder *b);
 void outputs_backward(struct builder *b);

@@ -6,6 +6,7 @@
  * an fp32 copy, softmax, its backward and a cast back.
  */
 #include "traces/layer_input.h"
+#include "traces/memory.h"
 
 static int64_t slice(const struct builder *b)
 {
@@ -188,16 +189,6 @@ static void head_product(struct builder *b, enum ft_layout layout, int64_t rows)
 				       .gemm.n = rows,
 				       .gemm.k = b->model->hidden_size,
 				       .gemm.groups = 1 });
-}
-
-/* PyTorch's DDP clones what a pass returns where it looks for unused parameters (_DDPSink in torch/nn/parallel/distributed.py). Trainer
- * asks for that unless layers are recomputed, of adapters always (transformers/trainer.py, ddp_find_unused_parameters). Both read 2026-11-29. */
-bool copies_outputs(const struct builder *b)
-{
-	const struct ft_plan *p = b->plan;
-
-	return b->rules->copied_outputs && p->sharding == FT_DDP && p->dp * p->cp > 1 &&
-	       (p->recompute == FT_RECOMPUTE_NONE || p->lora.rank > 0);
 }
 
 /* The logits as a pass returns them: a fused loss has them in a register, and writes them alone. */

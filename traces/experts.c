@@ -187,16 +187,7 @@ static void products(struct builder *b, const struct routed *r, const char *name
 	if (layout != FT_WGRAD)
 		put_unpack(b, (double)(r->local * e.n * e.k));
 	if (b->plan->grouped_experts && !experts_in_fp32(b)) {
-		put_product(b, &(struct ft_work){
-				       .kind = FT_GEMM,
-				       .name = name,
-				       .dtype = b->format,
-				       .gemm.layout = layout,
-				       .gemm.m = e.m,
-				       .gemm.n = e.n,
-				       .gemm.k = e.k,
-				       .gemm.groups = r->local,
-				       .gemm.static_tiles = b->rules->static_tiles });
+		put_grouped(b, name, layout, e, r->local);
 		return;
 	}
 	if (experts_in_fp32(b))

@@ -244,7 +244,9 @@ void put_grouped(struct builder *b, const char *name, enum ft_layout layout,
 					  .gemm.m = edges.m,
 					  .gemm.n = edges.n,
 					  .gemm.k = edges.k,
-					  .gemm.groups = groups });
+					  .gemm.groups = groups,
+					  .gemm.static_tiles = b->rules->static_tiles &&
+							       groups > 1 });
 }
 
 void put_gemm(struct builder *b, const char *name, enum ft_layout layout, int64_t m,

@@ -186,6 +186,16 @@ void scan_ends(struct builder *b)
 	take(b, FT_MEMORY_ACTIVATIONS, -kept, -kept);
 }
 
+/* PyTorch's DDP clones what a pass returns where it looks for unused parameters (_DDPSink in torch/nn/parallel/distributed.py). Trainer
+ * asks for that unless layers are recomputed, of adapters always (transformers/trainer.py, ddp_find_unused_parameters). Both read 2026-11-29. */
+bool copies_outputs(const struct builder *b)
+{
+	const struct ft_plan *p = b->plan;
+
+	return b->rules->copied_outputs && p->sharding == FT_DDP && p->dp * p->cp > 1 &&
+	       (p->recompute == FT_RECOMPUTE_NONE || p->lora.rank > 0);
+}
+
 /* Of a fused loss, bytes per logit. XLA keeps them in 16 and 32 bit (temporaries of four programs whose logits are 2.1 to 4.2 billion numbers:
  * h200-jax, h100-jax). Where the model returns them in fp32 the backward pass is given zeros for their gradient; under DDP two sets in
  * fp32 stand beside those in 16 bit when the forward pass ends (what an H200's allocator held at the peaks of three compiled steps of

@@ -20,6 +20,8 @@ double kept_gradient_width(const struct builder *b);
 void layer_bytes(struct builder *b, int64_t layer, bool backward);
 /* Behind its backward: a layer of predicted tokens is no turn of a scan, and gives back what it kept. */
 void layer_beside_scan(struct builder *b, int64_t layer);
+bool copies_outputs(
+	const struct builder *b); /* ddp, of what a pass returns: the logits */
 void head_bytes(struct builder *b, struct held root, bool backward);
 void gradient_waits(struct builder *b, double elements); /* for its part */
 /* Of a run's micro-batches, and its time, when so many bytes have been freed. */

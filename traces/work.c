@@ -81,7 +81,8 @@ static bool same_gemm(const struct ft_work *a, const struct ft_work *b)
 	return a->gemm.layout == b->gemm.layout && a->gemm.m == b->gemm.m &&
 	       a->gemm.n == b->gemm.n && a->gemm.k == b->gemm.k &&
 	       a->gemm.groups == b->gemm.groups &&
-	       a->gemm.accumulate == b->gemm.accumulate && a->gemm.fast == b->gemm.fast &&
+	       a->gemm.accumulate == b->gemm.accumulate &&
+	       a->gemm.fast == b->gemm.fast &&
 	       a->gemm.static_tiles == b->gemm.static_tiles;
 }
 
@@ -175,9 +176,8 @@ uint64_t ft_work_hash(const struct ft_work *w)
 	case FT_GEMM:
 		h = mix(mix(h, (uint64_t)w->gemm.m), (uint64_t)w->gemm.n);
 		h = mix(mix(h, (uint64_t)w->gemm.k), (uint64_t)w->gemm.groups);
-		return mix(h,
-			   w->gemm.static_tiles * 16 + w->gemm.layout * 4 +
-				   w->gemm.fast * 2 + w->gemm.accumulate);
+		return mix(h, w->gemm.static_tiles * 16 + w->gemm.layout * 4 +
+				      w->gemm.fast * 2 + w->gemm.accumulate);
 	case FT_ATTENTION:
 		h = mix(mix(h, w->attention.pass), (uint64_t)w->attention.batch);
 		h = mix(mix(h, (uint64_t)w->attention.heads),

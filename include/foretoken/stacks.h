@@ -148,7 +148,7 @@ struct ft_layout_rules {
 	bool unwrapped_alone;	 /* no ddp around one replica */
 	bool experts_as_weights; /* in fp32 where their weights are, one after another */
 	bool static_tiles; /* grouped products are one kernel whose blocks have their tiles at its start */
-	bool wide_outputs;	 /* the logits are returned in fp32 */
+	bool wide_outputs; /* the logits are returned in fp32 */
 	bool copied_outputs; /* ddp looks for unused parameters, and copies what a pass returns */
 	bool plain_loss; /* PyTorch's, on whole logits in 16 bit, which tensor ranks gather */
 	bool loss_in_place; /* of an unfused loss: the gradient of fp32 logits lies where they were */
