@@ -121,7 +121,9 @@ static const char *on_wide_experts(const struct ft_scenario *s,
 {
 	double experts = 0;
 
-	if (!ft_plan_wide_experts(s->plan, &s->stack->layout))
+	bool breaks = ft_plan_experts_break(s->plan, &s->stack->layout);
+
+	if (!breaks && !ft_plan_wide_experts(s->plan, &s->stack->layout))
 		return "";
 	for (size_t i = 0; i < o->run->n_shares; i++)
 		if (!strncmp(o->run->share[i].name, "expert_up", 9) ||
@@ -129,6 +131,14 @@ static const char *on_wide_experts(const struct ft_scenario *s,
 			experts += o->run->share[i].time_s;
 	if (experts <= 0)
 		return "";
+	if (breaks) {
+		snprintf(
+			text, SENTENCE,
+			"Experts whose weights are in fp32 end the compiled graph, and run in TF32: "
+			"neither is counted, and a measured step took twice as long as told. "
+			"With master_weights: false or under fsdp they stay compiled.");
+		return text;
+	}
 	snprintf(
 		text, SENTENCE,
 		"Experts are computed in fp32, as their weights are: %.0f %% of the step. "

@@ -53,6 +53,7 @@ print("%.0f" % (100 * sum(i["time_s"] for i in d["items"] if i["name"].startswit
 }
 ok "experts that autocast leaves in fp32 are told" wide
 ok "16-bit weights have none" says_not "computed in fp32" $f simulate "$tmp/wide.yaml" --set training.master_weights=false --set training.gradient_dtype=bf16
+ok "experts that end a compiled graph are told" says "end the compiled graph, and run in TF32" $f simulate "$tmp/wide.yaml" --set stack=transformers-5-trainer-compile
 ok "fsdp has none" says_not "computed in fp32" $f simulate "$tmp/wide.yaml" --set training.sharding=fsdp
 ok "compare warns where no stack was given" says "name no stack" $f compare "$tmp/a.yaml" "$tmp/b.yaml"
 ok "and says no more of GPUs than is so" says "all run under generic here, whose range holds what people run" $f compare "$tmp/a.yaml" "$tmp/a.yaml" --set cluster.fabric=roce-400-rail

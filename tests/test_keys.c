@@ -21,6 +21,7 @@ static const struct key_exempt exempt[] = {
 	{ "stack", "layout.cut_blocks", "takes rates.host.piece: test_host_work.c" },
 	{ "stack", "layout.shared_muon", "of Muon under ddp: test_muon.c" },
 	{ "stack", "layout.copied_outputs", "of ddp's replicas: test_autocast.c" },
+	{ "stack", "layout.wide_experts_break", "a sentence alone: test_evidence.sh" },
 	{ "stack", "layout.static_tiles",
 	  "of mixtures beside collectives: test_gemm.c, test_experts_wide.c" },
 	{ "stack", "layout.experts_as_weights",

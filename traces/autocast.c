@@ -8,12 +8,23 @@ bool under_autocast(const struct builder *b)
 	return b->autocast || b->rules->autocast_always;
 }
 
-bool ft_plan_wide_experts(const struct ft_plan *p, const struct ft_layout_rules *rules)
+static bool has_wide_weights(const struct ft_plan *p,
+			     const struct ft_layout_rules *rules)
 {
 	bool frozen = p->lora.rank > 0;
 
-	return rules->autocast && rules->experts_as_weights && p->master_weights &&
-	       !ft_plan_divides(p) && (!frozen || p->lora.frozen == FT_FP32);
+	return rules->autocast && p->master_weights && !ft_plan_divides(p) &&
+	       (!frozen || p->lora.frozen == FT_FP32);
+}
+
+bool ft_plan_wide_experts(const struct ft_plan *p, const struct ft_layout_rules *rules)
+{
+	return rules->experts_as_weights && has_wide_weights(p, rules);
+}
+
+bool ft_plan_experts_break(const struct ft_plan *p, const struct ft_layout_rules *rules)
+{
+	return rules->wide_experts_break && has_wide_weights(p, rules);
 }
 
 bool experts_in_fp32(const struct builder *b)

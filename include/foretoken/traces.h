@@ -316,6 +316,10 @@ double ft_plan_bubble(const struct ft_plan *plan);
 bool ft_plan_wide_experts(const struct ft_plan *plan,
 			  const struct ft_layout_rules *rules);
 
+/* Do routed experts, in fp32 as their weights are, end a compiled graph? Their layers are counted as if they did not. */
+bool ft_plan_experts_break(const struct ft_plan *plan,
+			   const struct ft_layout_rules *rules);
+
 /* What each micro-batch runs, one way and the other, whatever the pipeline that a model is cut
  * into: of its ends and of its layers. */
 struct ft_sketch_calls {
