@@ -52,42 +52,6 @@ static void read_launch(struct reader *outer, struct arena *mem, struct ft_gpu *
 	gpu_close_block(&r, outer);
 }
 
-static void read_interference(struct reader *outer, struct arena *mem,
-			      struct ft_gpu *gpu)
-{
-	struct reader r = gpu_open_block(outer, mem, read_need(outer, "interference"));
-
-	gpu->collective_units = read_number(&r, mem, "collective_units", DIM_NONE);
-	gpu->collective_units_per_nic =
-		read_number(&r, mem, "collective_units_per_nic", DIM_NONE);
-	gpu->message_units = read_number_or(&r, mem, "message_units", DIM_NONE, 0);
-	gpu->persistent_products = read_bool(&r, "persistent_products", false);
-	gpu->memory_beside_collective =
-		read_number(&r, mem, "memory_beside_collective", DIM_NONE);
-	gpu->collective_beside_compute =
-		read_number(&r, mem, "collective_beside_compute", DIM_NONE);
-	gpu->collective_beside_memory =
-		read_number_or(&r, mem, "collective_beside_memory", DIM_NONE,
-			       gpu->collective_beside_compute.value);
-	gpu->copy_beside_gemm = read_number(&r, mem, "copy_beside_gemm", DIM_NONE);
-	if (gpu->compute_units > 1)
-		reader_bound(&r, "collective_units", &gpu->collective_units, 0,
-			     (double)gpu->compute_units / 2);
-	reader_bound(&r, "collective_units_per_nic", &gpu->collective_units_per_nic, 0,
-		     1000);
-	if (gpu->compute_units > 1)
-		reader_bound(&r, "message_units", &gpu->message_units, 0,
-			     (double)gpu->compute_units / 2);
-	reader_bound(&r, "memory_beside_collective", &gpu->memory_beside_collective, 1,
-		     1000);
-	reader_bound(&r, "collective_beside_compute", &gpu->collective_beside_compute,
-		     0.01, 1000);
-	reader_bound(&r, "collective_beside_memory", &gpu->collective_beside_memory,
-		     0.01, 1000);
-	reader_bound(&r, "copy_beside_gemm", &gpu->copy_beside_gemm, 0.01, 1000);
-	gpu_close_block(&r, outer);
-}
-
 /* A number of one of a profile's blocks; 0: it is not given. */
 static double given(const struct node *map, struct arena *mem, const char *block,
 		    const char *key, enum dimension dim)
@@ -284,7 +248,7 @@ static bool read_profile(const struct node *map, struct arena *mem, struct ft_gp
 	gpu_read_memory(&r, mem, gpu, memory_ratio(map, mem, gpu), die_ratio(map, mem));
 	read_power(&r, mem, map, gpu);
 	gpu_read_collectives(&r, mem, gpu, &wanted->collectives);
-	read_interference(&r, mem, gpu);
+	gpu_read_interference(&r, mem, gpu);
 	gpu->default_node = read_text(&r, "default_node", "");
 	gpu->ccl_generation = read_text(&r, "ccl_generation", "");
 	per_rank(&gpu->memory_bytes, gpu->ranks_per_gpu);

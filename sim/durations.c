@@ -80,6 +80,11 @@ static void set_beside(const struct ft_cluster *c, const struct ft_work *w,
 	t->slows = (float)(w->kind == FT_MEMORY_BOUND ?
 				   gpu->collective_beside_memory.value :
 				   gpu->collective_beside_compute.value);
+	t->slows_copy =
+		(float)(w->kind == FT_MEMORY_BOUND ? gpu->copy_beside_memory.value :
+						     gpu->copy_beside_gemm.value);
+	t->beside_copy =
+		(float)(w->kind == FT_MEMORY_BOUND ? gpu->memory_beside_copy.value : 1);
 	/* groups that are launched one by one let others in */
 	t->holds_all = gpu->persistent_products && w->kind == FT_GEMM &&
 		       (w->gemm.groups <= 1 || w->gemm.static_tiles) &&
@@ -379,7 +384,6 @@ bool job_time(struct job *s, enum ft_step_start start, struct ft_error *err)
 		return false;
 	s->engine.graph = s->graph;
 	s->engine.host_free = start == FT_STEADY && s->graph->host_runs_ahead;
-	s->engine.copy_beside_gemm = s->cluster->gpu->copy_beside_gemm.value;
 	job_hosts(s, 1, &s->engine);
 	return true;
 }

@@ -85,7 +85,7 @@ static void rerate_with(struct engine *e, struct part_state *r, struct stream *b
 		run[n] = &owner[n]->run;
 		n++;
 	}
-	rates_of(run, n, r->of->job->copy_beside_gemm, rate);
+	rates_of(run, n, rate);
 	for (int i = 0; begun && i < n; i++)
 		if (owner[i] == begun && rate[i] == begun->run.rate)
 			evq_put(&e->q, &begun->event,

@@ -32,7 +32,9 @@ struct work_timing {
 	float beside
 		[HELD_KINDS]; /* compute: its factor beside a collective that holds so much */
 	float slows;	      /* a collective beside it: its factor */
-	enum holds held; /* by it */
+	float slows_copy,
+		beside_copy; /* a low-priority copy beside it, and it beside that */
+	enum holds held;     /* by it */
 	bool copy_engine;
 	bool holds_all; /* a product: no collective begins before it is over */
 	const struct network_path *path; /* other links; NULL: none */
@@ -47,8 +49,7 @@ struct engine_job {
 	const ft_ps *host_total;  /* [n_segments] host time of one call */
 	bool host_free;		  /* launches cost nothing: the host is ahead */
 	bool again;		  /* starts over until the others are done */
-	double copy_beside_gemm;
-	uint32_t meeting; /* bit g: the team meets in group g */
+	uint32_t meeting;	  /* bit g: the team meets in group g */
 };
 
 struct engine_part {

@@ -105,29 +105,52 @@ static bool is_collective(const struct running *r)
 	return r->stream >= FT_STREAM_GATHER;
 }
 
-void rates_of(struct running *const *run, int n, double copy_beside_gemm, double *rate)
+/* What is running besides: null and -1 where there is none. */
+struct company {
+	const struct running *compute, *copy;
+	int held; /* most units that a collective's kernel holds */
+};
+
+static struct company company_of(struct running *const *run, int n)
 {
-	const struct running *compute = NULL;
-	int held = -1;
+	struct company c = { .held = -1 };
+
+	for (int i = 0; i < n; i++) {
+		if (run[i]->stream == FT_STREAM_COMPUTE)
+			c.compute = run[i];
+		if (run[i]->stream == FT_STREAM_COPY)
+			c.copy = run[i];
+		if (is_collective(run[i]) && !run[i]->copy_engine &&
+		    (int)run[i]->of->held > c.held)
+			c.held = (int)run[i]->of->held;
+	}
+	return c;
+}
+
+static double compute_rate(const struct company *c)
+{
+	const struct work_timing *of = c->compute->of;
+	double beside = c->held >= 0 ? (double)of->beside[c->held] : 1;
+
+	return c->compute->share / beside / (c->copy ? (double)of->beside_copy : 1);
+}
+
+void rates_of(struct running *const *run, int n, double *rate)
+{
+	struct company c;
 
 	if (n == 1) { /* nothing runs beside it */
 		rate[0] = run[0]->share;
 		return;
 	}
-	for (int i = 0; i < n; i++) {
-		if (run[i]->stream == FT_STREAM_COMPUTE)
-			compute = run[i];
-		if (is_collective(run[i]) && !run[i]->copy_engine &&
-		    (int)run[i]->of->held > held)
-			held = (int)run[i]->of->held;
-	}
+	c = company_of(run, n);
 	for (int i = 0; i < n; i++) {
 		rate[i] = run[i]->share;
-		if (run[i]->stream == FT_STREAM_COMPUTE && held >= 0)
-			rate[i] /= (double)run[i]->of->beside[held];
-		else if (run[i]->stream == FT_STREAM_COPY && compute)
-			rate[i] /= copy_beside_gemm;
-		else if (is_collective(run[i]) && compute && !run[i]->copy_engine)
-			rate[i] = fmin(rate[i], 1 / (double)compute->of->slows);
+		if (run[i] == c.compute)
+			rate[i] = compute_rate(&c);
+		else if (c.compute && run[i] == c.copy)
+			rate[i] /= (double)c.compute->of->slows_copy;
+		else if (c.compute && is_collective(run[i]) && !run[i]->copy_engine)
+			rate[i] = fmin(rate[i], 1 / (double)c.compute->of->slows);
 	}
 }

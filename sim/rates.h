@@ -8,7 +8,8 @@
  *   compute op beside a collective:   1 / its factor beside the one that holds most units
  *   collective beside a compute op:   the lesser of its share and 1 / its factor: its kernel copies
  *                                     slower, and where links are slower still, that does not show
- *   low-priority copy beside compute: 1 / copy_beside_gemm
+ *   low-priority copy beside compute: 1 / its factor beside such a kernel, and the kernel 1 / its own
+ *                                     beside a copy
  * A collective on copy engines takes nothing from compute and loses nothing to it.
  * Source: products, attention and copies beside 2 to 24 channels on H100, recorded steps (the
  * profiles' interference blocks) and ConCCL, arXiv 2412.14335; the factors are found in
@@ -59,6 +60,6 @@ void rates_enter(struct rates *s, struct running *r, size_t part,
 void rates_leave(struct rates *s, struct running *r);
 
 /* The rates of n ops that run together on one rank, from their shares. */
-void rates_of(struct running *const *run, int n, double copy_beside_gemm, double *rate);
+void rates_of(struct running *const *run, int n, double *rate);
 
 #endif

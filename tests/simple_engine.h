@@ -359,8 +359,10 @@ static inline void simple_rates(struct simple_part *p)
 		o->rate = o->share;
 		if (s == FT_STREAM_COMPUTE && held >= 0)
 			o->rate /= (double)o->time->beside[held];
+		if (s == FT_STREAM_COMPUTE && simple_running(p, FT_STREAM_COPY))
+			o->rate /= (double)o->time->beside_copy;
 		else if (s == FT_STREAM_COPY && c)
-			o->rate /= p->of->job->copy_beside_gemm;
+			o->rate /= (double)c->time->slows_copy;
 		else if (s >= FT_STREAM_GATHER && c && !o->time->copy_engine)
 			o->rate = fmin(o->share, 1 / (double)c->time->slows);
 	}

@@ -270,8 +270,15 @@ static void slows_is(const struct ft_gpu *gpu, const struct ft_work *w,
 {
 	double want = w->kind == FT_MEMORY_BOUND ? gpu->collective_beside_memory.value :
 						   gpu->collective_beside_compute.value;
+	bool moves = w->kind == FT_MEMORY_BOUND;
+	double copy =
+		moves ? gpu->copy_beside_memory.value : gpu->copy_beside_gemm.value;
 
-	assert_true(ft_work_is_host_copy(w) || t->slows == (float)want);
+	if (ft_work_is_host_copy(w))
+		return;
+	assert_true(t->slows == (float)want && t->slows_copy == (float)copy);
+	assert_true(t->beside_copy ==
+		    (moves ? (float)gpu->memory_beside_copy.value : 1));
 }
 
 /* Of each segment: what it costs besides its launches is spread over the ops that are launched

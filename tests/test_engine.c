@@ -99,7 +99,6 @@ static struct engine_job *free_job(struct arena *mem, const struct ft_graph *g)
 
 	*j = (struct engine_job){
 		.graph = g,
-		.copy_beside_gemm = 1,
 		.host = ARENA_ARRAY(mem, 64 + g->n_segments, ft_ps),
 		.host_begin = ARENA_ARRAY(mem, g->n_segments, size_t),
 		.host_total = ARENA_ARRAY(mem, g->n_segments, ft_ps),

@@ -75,6 +75,8 @@ static void draw_work(struct made *m, int i)
 	}
 	*t = (struct work_timing){ .duration = drawn_ps(),
 				   .slows = drawn_factor(),
+				   .slows_copy = 1 + (float)below(8) / 4,
+				   .beside_copy = drawn_factor(),
 				   .held = (enum holds)below(HELD_KINDS),
 				   .copy_engine =
 					   w->kind == FT_COMMUNICATION && once_in(6),
@@ -259,7 +261,6 @@ static void draw(struct made *m)
 				      .host_begin = m->begin,
 				      .host_total = m->total,
 				      .host_free = below(2),
-				      .copy_beside_gemm = 1 + below(8) / 4.0,
 				      .meeting = (uint32_t)below(1 << FT_GROUP_PP) };
 	for (int i = 0; i < m->pipelines * m->stages; i++) {
 		int pipeline = i / m->stages, stage = i % m->stages;

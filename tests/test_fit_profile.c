@@ -127,6 +127,8 @@ static void what_runs_beside_collectives_is_read_back(void **state)
 			near(gpu->kernel_floor_s.value * 1e6, x.row[x.n - 2].time_us));
 		assert_true(gpu->copy_beside_gemm.value ==
 			    base->copy_beside_gemm.value);
+		assert_true(gpu->memory_beside_copy.value ==
+			    base->memory_beside_copy.value);
 		ft_gpu_free(gpu);
 	}
 	ft_gpu_free(base);

@@ -142,13 +142,14 @@ static void by_engine(struct arena *mem, const struct transfer *t, int n,
 		*cost = (struct work_timing){ .duration = ft_ps_from_s(t[i].alone_s),
 					      .beside = { 1, 1, 1 },
 					      .slows = 1,
+					      .slows_copy = 1,
+					      .beside_copy = 1,
 					      .path = path,
 					      .path_frac = 1 };
 		*job = (struct engine_job){ .graph = g,
 					    .host = host,
 					    .host_begin = ARENA_NEW(mem, size_t),
-					    .host_total = host,
-					    .copy_beside_gemm = 1 };
+					    .host_total = host };
 		part[i] = (struct engine_part){ .job = job,
 						.timing = cost,
 						.next = (uint32_t)i,

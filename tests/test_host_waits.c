@@ -135,8 +135,7 @@ static double engine_s(const struct program *p, int n, struct ft_class_result *r
 					      .host_begin = m[i].begin,
 					      .host_total = m[i].total,
 					      .host_free = p[i].free_host,
-					      .again = i > 0,
-					      .copy_beside_gemm = 1 };
+					      .again = i > 0 };
 		part[i] = (struct engine_part){ .job = &job[i],
 						.timing = m[i].timing,
 						.next = (uint32_t)i,

@@ -171,10 +171,10 @@ static bool holds_without_costs(const struct ft_scenario *better,
 		copy_of(of[i], &c);
 		c.gpu.collective_units.value = 0;
 		c.gpu.persistent_products = false;
-		c.gpu.memory_beside_collective.value = 1;
-		c.gpu.collective_beside_compute.value = 1;
-		c.gpu.collective_beside_memory.value = 1;
-		c.gpu.copy_beside_gemm.value = 1;
+		c.gpu.memory_beside_collective = c.gpu.collective_beside_compute =
+			c.gpu.collective_beside_memory = c.gpu.copy_beside_gemm =
+				c.gpu.copy_beside_memory = c.gpu.memory_beside_copy =
+					(struct ft_number){ .value = 1 };
 		c.node.scale_up_bytes_per_s.value *= 1000; /* room for all at once */
 		c.fabric.latency_s.value = c.fabric.hop_s.value = 0;
 		c.fabric.ring_step_s.value *= 1e-6;

@@ -34,16 +34,16 @@ static double beside_s(struct pair p, const struct work_timing *third, double *e
 	struct work_timing cost[3] = { p.a, p.b, third ? *third : p.b };
 	ft_ps host[3] = { 0, p.launch_b, p.launch_b }, total = p.launch_b;
 	size_t begin = 0;
-	struct engine_job job = { .graph = &g,
-				  .host = host,
-				  .host_begin = &begin,
-				  .host_total = &total,
-				  .copy_beside_gemm = p.copy };
+	struct engine_job job = {
+		.graph = &g, .host = host, .host_begin = &begin, .host_total = &total
+	};
 	struct engine_input in = { 0 };
 	struct engine_part part;
 	struct engine_output out;
 	double s;
 
+	for (int i = 0; i < 3; i++)
+		cost[i].slows_copy = (float)p.copy;
 	add_pipeline(&in, &part, &job, cost, 0);
 	s = run(&mem, &in, &out);
 	*end_a = ft_s_from_ps(out.work_time[0]);
@@ -180,6 +180,22 @@ static void a_copy_crawls_beside_compute(void **state)
 		  5e-3, 1e-9);
 }
 
+/* Memory-bound: both want the memory. */
+static void a_copy_and_a_kernel_share_the_memory(void **state)
+{
+	struct work_timing norm = takes(ft_ps_from_s(2e-3), 0, 0, 1, NULL, 0);
+	struct work_timing copy = takes(ft_ps_from_s(1e-3), 0, 0, 1, NULL, 0);
+	double end_a;
+
+	(void)state;
+	norm.beside_copy =
+		1.75f; /* the copy is over after 1.5 ms, of which the kernel did 1.5 / 1.75 */
+	near_frac(pair_s((struct pair){ norm, FT_STREAM_COMPUTE, copy, FT_STREAM_COPY,
+					0, 1.5 },
+			 &end_a),
+		  1.5e-3 + 2e-3 - 1.5e-3 / 1.75, 1e-9);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -189,6 +205,7 @@ int main(void)
 		cmocka_unit_test(a_collective_waits_for_a_product_that_holds_all),
 		cmocka_unit_test(copy_engines_leave_compute_alone),
 		cmocka_unit_test(a_copy_crawls_beside_compute),
+		cmocka_unit_test(a_copy_and_a_kernel_share_the_memory),
 	};
 
 	return cmocka_run_group_tests_name("sim/rates", tests, NULL, NULL);

@@ -10,6 +10,7 @@ static inline void set_beside(struct work_timing *t, float beside)
 	for (int i = 0; i < HELD_KINDS; i++)
 		t->beside[i] = beside;
 	t->slows = beside;
+	t->slows_copy = t->beside_copy = 1;
 }
 
 static inline struct work_timing takes(ft_ps duration, float port_frac, float nic_frac,

@@ -169,7 +169,8 @@ struct ft_gpu {
 		message_units; /* by one that waits, in a domain; 0: not known */
 	bool persistent_products, any_layout;	   /* as foretoken-gpu(5) says */
 	struct ft_number memory_beside_collective, /* time factors while both run */
-		collective_beside_compute, collective_beside_memory, copy_beside_gemm;
+		collective_beside_compute, collective_beside_memory, copy_beside_gemm,
+		copy_beside_memory, memory_beside_copy;
 	struct ft_gemm_table gemm[FT_DTYPES]; /* n_rows 0: none measured */
 	size_t n_attention, n_impls, n_kernels, n_memory, n_collective, n_scale_ups;
 	struct ft_attention_table *attention;
