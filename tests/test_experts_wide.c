@@ -9,7 +9,7 @@
 	"{sequence_length: 1024, global_batch_size: 2, micro_batch_size: 2, recompute: none, " more \
 	"}"
 
-enum { LAYERS = 4, H = 512, TOKENS = 2048 };
+enum { LAYERS = 4, H = 512, TOKENS = 2048, EXPERTS = 8, CHOSEN = 2, WIDTH = 256 };
 
 struct mixture {
 	const char *plan;
@@ -38,7 +38,6 @@ static double waits(const struct ft_graph *g)
  * them twice as wide, and the host asks for the numbers of tokens; under FSDP and in 16 bit experts are one product. */
 static void experts_are_as_their_weights(void **state)
 {
-	enum { EXPERTS = 8, CHOSEN = 2, WIDTH = 256 };
 	static const struct mixture kinds[] = {
 		{ PLAN("sharding: ddp"), FT_FP32, LAYERS * EXPERTS,
 		  TOKENS * CHOSEN / EXPERTS, 1, 2 },
@@ -129,6 +128,40 @@ static void what_experts_keep_is_in_fp32(void **state)
 	near_frac(kept[1] - kept[0], copies * each, 1e-12);
 }
 
+/* A class of Transformers gates halves of one product's rows, by kernels that are not vectorized; experts in layers of their own have their
+ * gates apart, and so has a plain loop. */
+static void gates_of_one_product_are_strided(void **state)
+{
+	static const struct {
+		const char *stack, *plan;
+		double vector,
+			strided; /* bytes of a gate's number, forward and backward */
+	} how[] = { { "transformers-5-eager", "", 14, 16 },
+		    { "transformers-5-eager", ", grouped_experts: false", 30, 0 },
+		    { "torch-2.11-eager", "", 30, 0 } };
+
+	(void)state;
+	for (size_t i = 0; i < 3; i++) {
+		char plan[200];
+		struct parts p;
+		double n = (double)TOKENS * CHOSEN * WIDTH * LAYERS, of[2] = { 0 };
+
+		snprintf(plan, sizeof(plan),
+			 PLAN("sharding: ddp, master_weights: false%s"), how[i].plan);
+		build(&p, MIXTURE, plan, how[i].stack, 1);
+		for (size_t w = 0; w < p.graph->n_works; w++) {
+			const struct ft_work *k = &p.graph->work[w];
+
+			if (!strncmp(k->name, "expert_activation", 17))
+				of[!strcmp(k->memory.kernel, "strided")] +=
+					times_of(p.graph, k) * k->memory.bytes;
+		}
+		near_frac(of[0], how[i].vector * n, 1e-12);
+		near_frac(1 + of[1], 1 + how[i].strided * n, 1e-12);
+		drop(&p);
+	}
+}
+
 /* PyTorch's grouped products are one kernel; Megatron's are not. */
 static void whose_blocks_have_their_tiles(void **state)
 {
@@ -154,6 +187,7 @@ int main(void)
 		cmocka_unit_test(frozen_experts_are_in_16_bit),
 		cmocka_unit_test(what_experts_keep_is_in_fp32),
 		cmocka_unit_test(whose_blocks_have_their_tiles),
+		cmocka_unit_test(gates_of_one_product_are_strided),
 	};
 
 	return cmocka_run_group_tests_name("experts in fp32", tests, NULL, NULL);

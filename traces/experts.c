@@ -251,10 +251,18 @@ static void shared_expert(struct builder *b, const struct ft_layer *l, bool back
 static void expert_elements(struct builder *b, const struct routed *r, const char *name,
 			    struct coefficients c)
 {
-	if (!b->plan->fused_experts)
-		put_memory(b, name, "swiglu",
-			   experts_width(b) * c.f * (double)(r->rows * r->width),
-			   c.launches);
+	bool apart = !b->plan->fused_experts;
+	double n = apart * experts_width(b) * (double)(r->rows * r->width);
+
+	put_memory(b, name, "swiglu", c.f * n, c.launches);
+	put_memory(b, name, "strided", c.strided.f * n, c.strided.launches);
+}
+
+/* Does the gate work on halves of one product's rows? A clamped gate's are counted by the clamps. */
+static bool has_halves(const struct builder *b, const struct recipe *c)
+{
+	return c->routed.strided.launches && b->plan->grouped_experts &&
+	       !b->model->clamped;
 }
 
 static struct coefficients activation_of(const struct builder *b,
@@ -264,7 +272,7 @@ static struct coefficients activation_of(const struct builder *b,
 
 	if (backward && b->rules->weighted_activation)
 		return r->gated ? c->weighted_back : c->weighted_plain_back;
-	if (r->gated && c->routed.launches)
+	if (r->gated && (c->routed.launches || has_halves(b, c)))
 		return backward ? c->routed_back : c->routed;
 	if (r->gated)
 		return backward ? c->gated_back : c->gated;

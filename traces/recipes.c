@@ -189,7 +189,9 @@ static const struct recipe recipes[] = {
 		.routing = &mapped_routing,
 	},
 	/* as eager: but what rotates queries and keys is written otherwise, its gradient comes
-	 * transposed, and attention's output lies as the product behind it reads it */
+	 * transposed, and attention's output lies as the product behind it reads it. An expert's gate works on halves of the rows that one
+	 * product wrote, by kernels that are not vectorized, 4 bytes a number each, and their gradients are put together (transformers/integrations/moe.py,
+	 * 5.17.0; measurements/traces/h100- and h200-transformers-qwen3-30b-a3b-4L-s4096-b1-eager) */
 	[FT_FUSION_OPERATIONS] = {
 		.norm = RMS_NORM(0, 0),
 		.rope = { .strided = { .r = 20.9, .launches = 10 } },
@@ -202,6 +204,8 @@ static const struct recipe recipes[] = {
 		.add_back = { 6, 0, 0, 1 },
 		.gated_back = { 0, 20, 0, 4 },
 		.plain_back = { 0, 6, 0, 1 },
+		.routed = { .strided = { .f = 8, .launches = 2 } },
+		.routed_back = { 0, 14, 0, 2, .strided = { .f = 8, .launches = 2 } },
 		CLAMP_BY_OPERATIONS,
 		.latent = LATENT,
 		.latent_back = LATENT_BACK,
