@@ -91,11 +91,9 @@ double gradient_width(const struct builder *b)
 	return wide_adapters(b) ? 4 : ft_dtype_bytes(b->plan->gradient_dtype);
 }
 
-static struct ft_op *side_copy(struct builder *b, double bytes)
+static struct ft_op *side_copy(struct builder *b, const char *name, double bytes)
 {
-	struct ft_work w = { .kind = FT_MEMORY_BOUND,
-			     .name = "fsdp_copy_in",
-			     .dtype = FT_BF16 };
+	struct ft_work w = { .kind = FT_MEMORY_BOUND, .name = name, .dtype = FT_BF16 };
 
 	w.memory.kernel = "multi_copy";
 	w.memory.bytes = bytes;
@@ -109,7 +107,7 @@ static struct ft_op *side_copy(struct builder *b, double bytes)
  * is copied in 8.5 ms before the first one's weights are out, and its gather follows the first one's. */
 static void streams_follow(struct builder *b)
 {
-	struct ft_op *mark = side_copy(b, 0);
+	struct ft_op *mark = side_copy(b, "fsdp_follow", 0);
 
 	mark->launches = 0;
 	put_wait(mark, FT_EVENT_UNSHARDED);
@@ -155,7 +153,7 @@ void gather_unit(struct builder *b, struct held unit, enum ft_event behind)
 	if (b->rules->fsdp_copy_in_bytes > 0 && b->rules->flat_shards) {
 		put_memory(b, "fsdp_copy_in", "cast", copied_in(b, unit), 1);
 	} else if (b->rules->fsdp_copy_in_bytes > 0) {
-		struct ft_op *in = side_copy(b, copied_in(b, unit));
+		struct ft_op *in = side_copy(b, "fsdp_copy_in", copied_in(b, unit));
 
 		if (behind != FT_EVENT_NONE)
 			put_wait(in, behind);
