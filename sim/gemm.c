@@ -248,11 +248,7 @@ struct kernel_estimate gemm_estimate(const struct ft_gpu *gpu,
 	nearest(t, at, skip, &near);
 	for (size_t i = 0; i < near.n; i++) {
 		const struct ft_gemm_row *row = &t->row[near.row[i]];
-		struct product q = { .m = row->m,
-				     .n = row->n,
-				     .k = row->k,
-				     .groups = 1,
-				     .out_bytes = 2 };
+		struct product q = { row->m, row->n, row->k, 1, false, 2, false };
 
 		value[i] = log(row->time_s / gemm_arithmetic_s(t->on, t->dtype, &q));
 	}

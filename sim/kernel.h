@@ -80,8 +80,9 @@ static inline float krige_near(float d2)
  * launch: they share out m, or the inner k where inner is true. */
 struct product {
 	double m, n, k, groups;
-	bool inner, static_tiles;
-	double out_bytes; /* an element of C, read and written */
+	bool inner;
+	double out_bytes;  /* an element of C, read and written */
+	bool static_tiles; /* as in ft_work */
 };
 
 struct product product_of(const struct ft_work *work);

@@ -196,7 +196,7 @@ static void any_table(struct table *x, const struct ft_gpu *on, enum ft_dtype d)
 		x->t.scale[i] = pick(2) ? 1 : (float)(0.5 + draw());
 	for (size_t i = 0; i < ROOM; i++) {
 		struct ft_gemm_row r = { size(), size(), size(), 0 };
-		struct product p = { r.m, r.n, r.k, 1, false, false, 2 };
+		struct product p = { r.m, r.n, r.k, 1, false, 2, false };
 
 		for (int k = 0; k < 3; k++)
 			x->log[k][i] = 1e9f;
@@ -273,7 +273,7 @@ static struct kernel_estimate wanted(const struct ft_gpu *g, const struct table 
 
 	for (size_t i = 0; i < n; i++) {
 		const struct ft_gemm_row *r = &x->row[row[i]];
-		struct product q = { r->m, r->n, r->k, 1, false, false, 2 };
+		struct product q = { r->m, r->n, r->k, 1, false, 2, false };
 		double own[3], other[3], most = 0;
 
 		for (int k = 0; k < 3; k++) {

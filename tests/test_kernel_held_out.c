@@ -88,7 +88,7 @@ static void gemm_fold(const struct ft_gpu *g, const struct ft_gemm_table *t,
 		skip[i] = (fold_of(&t->row[i]) == fold) != keep;
 	for (size_t i = 0; i < t->n_rows; i++) {
 		const struct ft_gemm_row *r = &t->row[i];
-		struct product p = { r->m, r->n, r->k, 1, false, false, 2 };
+		struct product p = { r->m, r->n, r->k, 1, false, 2, false };
 		struct kernel_estimate of;
 		double error;
 

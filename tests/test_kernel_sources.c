@@ -149,9 +149,8 @@ static void stretched_axes_leave_measured_shapes_alone(void **state)
 	assert_true(fabs((double)t->log_n[7] / log2(t->row[7].n) -
 			 (double)t->scale[1]) < 1e-5);
 	for (size_t i = 0; i < t->n_rows; i += 9) {
-		struct product p = {
-			t->row[i].m, t->row[i].n, t->row[i].k, 1, false, 2
-		};
+		struct product p = { t->row[i].m, t->row[i].n, t->row[i].k, 1,
+				     false,	  2,	       false };
 		struct kernel_estimate e = gemm_estimate(g, t, FT_MXFP4, &p, NULL);
 
 		assert_false(e.far);
