@@ -140,6 +140,43 @@ static void attention_asks_for_less_and_loses_more(void **state)
 	arena_release(&mem);
 }
 
+/* cuDNN 9.18 in recorded steps of B200 (measurements/README.md, together-dgxc): microseconds of
+ * attention in the mean of a rank's calls, beside bursts of the rows that GB200 lends. */
+static void attention_of_recorded_steps_is_lent(void **state)
+{
+	static const struct {
+		int64_t batch, heads, kv, s, qk;
+		double us[2];
+	} seen[] = { { 1, 32, 2, 8192, 128, { 397, 1240 } },
+		     { 2, 48, 8, 4096, 128, { 381, 1059 } },
+		     { 1, 128, 128, 4096, 192, { 551, 1838 } } };
+	struct ft_error err;
+	struct ft_gpu *g = ft_gpu_load("b200", NULL, &err);
+
+	(void)state;
+	assert_non_null(g);
+	for (size_t i = 0; i < 6; i++) {
+		struct ft_work w = { .kind = FT_ATTENTION,
+				     .dtype = FT_BF16,
+				     .attention = { .impl = "cudnn",
+						    .batch = seen[i / 2].batch,
+						    .heads = seen[i / 2].heads,
+						    .kv_heads = seen[i / 2].kv,
+						    .queries = seen[i / 2].s,
+						    .keys = seen[i / 2].s,
+						    .qk_head_dim = seen[i / 2].qk,
+						    .v_head_dim = 128,
+						    .pass = (enum ft_pass)(i % 2),
+						    .causal = true } };
+		struct ft_prediction p;
+
+		assert_true(ft_kernel_predict(g, &w, FT_CLOCK_BURST, &p, &err));
+		if (fabs(seen[i / 2].us[i % 2] * 1e-6 / p.time_s - 1.05) > 0.09)
+			fail_msg("case %zu: %.0f us", i, p.time_s * 1e6);
+	}
+	ft_gpu_free(g);
+}
+
 /* 4096 cubed in bursts, with waits between them in which the card spins: ms, ms, and the mean
  * clock of the products (measurements/probes/h100-2026-11-25-bursts-unseen.jsonl.gz). While it
  * spins there the card takes a fifth of its limit. */
@@ -447,6 +484,7 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_clock_falls_as_the_limit_asks),
 		cmocka_unit_test(attention_asks_for_less_and_loses_more),
+		cmocka_unit_test(attention_of_recorded_steps_is_lent),
 		cmocka_unit_test(bursts_rest_for_a_window_at_most),
 		cmocka_unit_test(stages_that_wait_rest_their_cards),
 		cmocka_unit_test(windows_cost_near_what_was_measured),

@@ -117,7 +117,8 @@ static void a_pair_computes_while_tokens_travel(void **state)
 	drop(&p);
 }
 
-/* The host pays for both layers, and once for what pairs them; a graph of all does it else. */
+/* The host pays for both layers, and once for what pairs them; a graph of all does it else, and
+ * one of what precedes the experts its share. */
 static void pairing_costs_the_host_unless_a_graph_does_it(void **state)
 {
 	static const struct {
@@ -126,7 +127,7 @@ static void pairing_costs_the_host_unless_a_graph_does_it(void **state)
 	} cases[] = {
 		{ PLAN("parallel: {ep: 4}, overlap: {ep: true}"), 1 },
 		{ PLAN("parallel: {ep: 4}, overlap: {ep: true}, cuda_graphs: partial"),
-		  1 },
+		  0.7 }, /* three of ten pieces are in the graph */
 		{ PLAN("parallel: {ep: 4}, overlap: {ep: true}, cuda_graphs: full"),
 		  0 },
 	};

@@ -310,6 +310,15 @@ static void take_up(struct builder *b, bool backward, bool routed)
 		await_event(b, b->exchanged);
 }
 
+/* Of the ten pieces of a pair a partial graph holds what precedes the exchange of tokens, in
+ * the forward, the backward and the gradients of weights. */
+static double pieces_launched(enum ft_graphs graphs)
+{
+	if (graphs == FT_GRAPHS_FULL)
+		return 0;
+	return graphs == FT_GRAPHS_PARTIAL ? 0.7 : 1;
+}
+
 void layer_pair(struct builder *b, int64_t forward, int64_t backward)
 {
 	struct layer_sizes f = sizes_of(b, forward), k = sizes_of(b, backward);
@@ -318,7 +327,7 @@ void layer_pair(struct builder *b, int64_t forward, int64_t backward)
 	begin_layer(b, backward, true);
 	begin_layer(b, forward, false);
 	under_checkpoint(b, forward, false);
-	host(b, FT_HOST_PAIR, b->plan->graphs != FT_GRAPHS_FULL);
+	host(b, FT_HOST_PAIR, pieces_launched(b->plan->graphs));
 	b->graphed = b->plan->graphs != FT_GRAPHS_NONE;
 	run_again(b, &k);
 	of_pass(b, true);
