@@ -349,6 +349,33 @@ static bool meetings_fit(const struct ft_replay *p, struct arena *scratch,
 	return true;
 }
 
+/* Where all ranks of a job are given, each of its collectives is on another, too: a rank of which none is comes from another
+ * job, or from other steps. One alone may lie at an end of the recording. */
+static bool all_meet(const struct ft_replay *p, struct ft_error *err)
+{
+	for (size_t k = 0; k < p->n_ranks; k++) {
+		const struct ft_recording *r = p->rank[k].r;
+		size_t n = 0, met = 0;
+
+		if (r->world != (int64_t)p->n_ranks)
+			continue;
+		for (size_t i = 0; i < r->op.n; i++)
+			if (is_told(r, ft_recording_collective(r, op_of(r, i))) &&
+			    needs_all(r, i)) {
+				n++;
+				met += p->rank[k].meeting[i] != FT_REC_NONE;
+			}
+		if (n > 1 && !met)
+			return ft_fail(
+				err, &(struct ft_mark){ .file = r->file },
+				"none of its %zu collectives is in the recordings of "
+				"the other ranks: give recordings of the same steps "
+				"of one job",
+				n);
+	}
+	return true;
+}
+
 static void part_buffered(struct ft_replay *p, struct arena *scratch)
 {
 	const struct span *s = spans_of(p, scratch);
@@ -422,7 +449,7 @@ bool ranks_meet(struct ft_replay *p, struct ft_error *err)
 	}
 	part(p);
 	align_all(p, &scratch);
-	fit = meetings_fit(p, &scratch, err);
+	fit = all_meet(p, err) && meetings_fit(p, &scratch, err);
 	part_buffered(p, &scratch);
 	count(p);
 	arena_release(&scratch);
