@@ -319,6 +319,16 @@ static bool needs_all(const struct ft_recording *r, size_t op)
 	       c == FT_ALL_TO_ALL;
 }
 
+/* What to do about recordings that do not fit: of a lost collective all that follow meet another. */
+static const char *remedy(const struct ft_replay *p)
+{
+	for (size_t k = 0; k < p->n_ranks; k++)
+		if (p->rank[k].r->counts.without_op)
+			return "the profiler lost operations, perhaps one of these; record "
+			       "again";
+	return "give recordings of the same steps of one job";
+}
+
 /* Recordings of two jobs, or of different steps, may have collectives of the same names and
  * sizes; but then some end on one rank before they begin on the other, however clocks are set. */
 static bool meetings_fit(const struct ft_replay *p, struct arena *scratch,
@@ -343,8 +353,8 @@ static bool meetings_fit(const struct ft_replay *p, struct arena *scratch,
 				err, &(struct ft_mark){ .file = r->file },
 				"%zu of %zu collectives that it shares with the other "
 				"recordings end on one rank before they begin on "
-				"another: give recordings of the same steps of one job",
-				not, n);
+				"another: %s",
+				not, n, remedy(p));
 	}
 	return true;
 }
