@@ -335,12 +335,15 @@ int64_t ft_plan_expert_shard(const struct ft_plan *p)
 	return !ft_plan_divides(p) ? 1 : p->edp / whole_divisor(p->edp, copies);
 }
 
+/* Groups follow each other over all ranks: one that does not fill its node in whole groups has
+ * neighbours that lie on two, unless the job has no second node. */
 int64_t ft_plan_near_shard(const struct ft_plan *p, int64_t ranks_per_node)
 {
 	int64_t same = p->dp * p->cp, best = 1;
+	bool one_node = p->pp * same * p->tp <= ranks_per_node;
 
 	for (int64_t i = 1; i <= ranks_per_node / p->tp && i <= same; i++)
-		if (same % i == 0)
+		if (same % i == 0 && (one_node || ranks_per_node % (i * p->tp) == 0))
 			best = i;
 	return best;
 }

@@ -63,8 +63,9 @@ static int64_t search(const struct keyed *k, size_t n, int64_t key)
 /* ---- joins ---------------------------------------------------------------------------- */
 
 /* Of two calls with one correlation (a runtime's and the driver's inside it) the one
- * that begins first. */
-static void join_calls(struct ft_recording *r, struct keyed *by_correlation, size_t n)
+ * that begins first. What a call launched and is not there, the profiler lost. */
+static void join_calls(struct ft_recording *r, struct keyed *by_correlation, size_t n,
+		       bool *ran)
 {
 	for (size_t i = 0; i < r->op.n; i++) {
 		struct ft_rec_op *op = op_of(r, i);
@@ -77,11 +78,16 @@ static void join_calls(struct ft_recording *r, struct keyed *by_correlation, siz
 			continue;
 		}
 		op->call = (int32_t)by_correlation[at].i;
+		ran[at] = true;
 		if (op->external_id == FT_REC_NONE)
 			op->external_id = call_of(r, (size_t)op->call)->external_id;
 		r->counts.before_call +=
 			op->start < call_of(r, (size_t)op->call)->start;
 	}
+	for (size_t i = 0; i < n; i++)
+		r->counts.without_op +=
+			!ran[i] &&
+			(!i || by_correlation[i - 1].key != by_correlation[i].key);
 }
 
 static int16_t stream_numbered(const struct ft_recording *r, int64_t number)
@@ -117,7 +123,7 @@ static void join_syncs(struct ft_recording *r, struct keyed *k)
 	}
 }
 
-static void join(struct ft_recording *r, struct keyed *k)
+static void join(struct ft_recording *r, struct keyed *k, struct arena *scratch)
 {
 	size_t n = 0;
 
@@ -129,7 +135,7 @@ static void join(struct ft_recording *r, struct keyed *k)
 				(struct keyed){ c->correlation, c->start, (uint32_t)i };
 	}
 	sort(k, n);
-	join_calls(r, k, n);
+	join_calls(r, k, n, ARENA_ARRAY(scratch, n, bool));
 	if (r->sync.n)
 		join_syncs(r, k);
 }
@@ -290,7 +296,7 @@ bool recording_finish(struct ft_recording *r, struct ft_error *err)
 		most = r->span.n;
 	k = ARENA_ARRAY(&scratch, most, struct keyed);
 	begin_at_zero(r);
-	join(r, k);
+	join(r, k, &scratch);
 	order(r, k);
 	arena_release(&scratch);
 	find_steps(r);

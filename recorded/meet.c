@@ -319,6 +319,16 @@ static bool needs_all(const struct ft_recording *r, size_t op)
 	       c == FT_ALL_TO_ALL;
 }
 
+/* What to do about recordings that do not fit: of a lost collective all that follow meet another. */
+static const char *remedy(const struct ft_replay *p)
+{
+	for (size_t k = 0; k < p->n_ranks; k++)
+		if (p->rank[k].r->counts.without_op)
+			return "the profiler lost operations, perhaps one of these; record "
+			       "again";
+	return "give recordings of the same steps of one job";
+}
+
 /* Recordings of two jobs, or of different steps, may have collectives of the same names and
  * sizes; but then some end on one rank before they begin on the other, however clocks are set. */
 static bool meetings_fit(const struct ft_replay *p, struct arena *scratch,
@@ -343,8 +353,35 @@ static bool meetings_fit(const struct ft_replay *p, struct arena *scratch,
 				err, &(struct ft_mark){ .file = r->file },
 				"%zu of %zu collectives that it shares with the other "
 				"recordings end on one rank before they begin on "
-				"another: give recordings of the same steps of one job",
-				not, n);
+				"another: %s",
+				not, n, remedy(p));
+	}
+	return true;
+}
+
+/* Where all ranks of a job are given, each of its collectives is on another, too: a rank of which none is comes from another
+ * job, or from other steps. One alone may lie at an end of the recording. */
+static bool all_meet(const struct ft_replay *p, struct ft_error *err)
+{
+	for (size_t k = 0; k < p->n_ranks; k++) {
+		const struct ft_recording *r = p->rank[k].r;
+		size_t n = 0, met = 0;
+
+		if (r->world != (int64_t)p->n_ranks)
+			continue;
+		for (size_t i = 0; i < r->op.n; i++)
+			if (is_told(r, ft_recording_collective(r, op_of(r, i))) &&
+			    needs_all(r, i)) {
+				n++;
+				met += p->rank[k].meeting[i] != FT_REC_NONE;
+			}
+		if (n > 1 && !met)
+			return ft_fail(
+				err, &(struct ft_mark){ .file = r->file },
+				"none of its %zu collectives is in the recordings of "
+				"the other ranks: give recordings of the same steps "
+				"of one job",
+				n);
 	}
 	return true;
 }
@@ -422,7 +459,7 @@ bool ranks_meet(struct ft_replay *p, struct ft_error *err)
 	}
 	part(p);
 	align_all(p, &scratch);
-	fit = meetings_fit(p, &scratch, err);
+	fit = all_meet(p, err) && meetings_fit(p, &scratch, err);
 	part_buffered(p, &scratch);
 	count(p);
 	arena_release(&scratch);

@@ -45,6 +45,11 @@ static void put_file(FILE *out, const struct ft_recording *r)
 			"  %" PRId64 " operations were launched before the recording "
 			"began; they follow their stream\n",
 			c->without_call);
+	if (c->without_op)
+		fprintf(out,
+			"  %" PRId64 " launches have no operation: what they launched "
+			"was not recorded, and its time is missing below\n",
+			c->without_op);
 	if (c->before_call)
 		fprintf(out,
 			"  %" PRId64
@@ -59,6 +64,20 @@ static void put_file(FILE *out, const struct ft_recording *r)
 	if (c->unknown_phases)
 		fprintf(out, "  %" PRId64 " events of unknown phases were left out\n",
 			c->unknown_phases);
+}
+
+/* What the profiler lost keeps no stream busy in a replay, either. */
+static void put_lost(FILE *out, const struct ft_replay *p)
+{
+	int64_t lost = 0;
+
+	for (size_t k = 0; k < ft_replay_ranks(p); k++)
+		lost += ft_recording_counts(ft_replay_recording(p, k))->without_op;
+	if (lost)
+		fprintf(out,
+			"Launches without an operation, which was not recorded: %" PRId64
+			"; its time is missing.\n",
+			lost);
 }
 
 static void put_order(FILE *out, const struct ft_replay_counts *c)
@@ -340,6 +359,7 @@ void ft_report_whatif(FILE *out, const struct ft_replay *p, const struct ft_what
 	put_breakdowns(out, a);
 	putc('\n', out);
 	put_changes(out, a);
+	put_lost(out, p);
 	put_order(out, ft_replay_counts(p));
 	fprintf(out, "Of the time of all operations %.1f %% is classified",
 		100 * a->classified_frac);

@@ -91,6 +91,7 @@ static json_t *files(const struct ft_replay *p)
 		json_put_int(o, "operators", (int64_t)ft_recording_spans(r));
 		json_put_int(o, "streams", (int64_t)ft_recording_streams(r));
 		json_put_int(o, "without_call", c->without_call);
+		json_put_int(o, "without_operation", c->without_op);
 		json_put_int(o, "negative_durations", c->negative);
 		json_put_int(o, "before_call", c->before_call);
 		json_put_int(o, "unknown_phases", c->unknown_phases);

@@ -169,13 +169,14 @@ static const struct network_path *path_of(const struct job *s, size_t class,
 		x.pattern = NETWORK_SHIFT;
 		x.stride = shape.stride / s->cluster->ranks_per_node;
 		x.end = s->end_node;
+		x.back = group == FT_GROUP_EMBEDDING && class > 0;
 	}
 	if (!s->network || x.members < 2 || x.stride < 1)
 		return NULL;
 	at = &cache->path[group][x.pattern];
 	if (!*at) {
 		*at = ARENA_NEW(s->mem, struct network_path);
-		/* the ends of a tied embedding send to each other: the first stands for both */
+		/* the ends of a tied embedding send to each other, the last one back */
 		network_find(s->network,
 			     s->first_part + (group == FT_GROUP_EMBEDDING ? 0 : class),
 			     &x, *at);

@@ -92,8 +92,9 @@ static void send_from(struct sending *s, const struct network_part *part,
 
 	switch (x->pattern) {
 	case NETWORK_SHIFT:
-		if (i + x->stride < (x->end ? x->end : s->w->nodes))
-			send(s, i, i + x->stride, 1);
+		to = i + x->stride;
+		if (to < (x->end ? x->end : s->w->nodes))
+			send(s, x->back ? to : i, x->back ? i : to, 1);
 		return;
 	case NETWORK_RING:
 		to = group + (j + 1) % m * x->stride;

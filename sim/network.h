@@ -42,6 +42,7 @@ struct network_sends {
 	enum network_pattern pattern;
 	int64_t stride, members; /* of a group, in nodes */
 	int64_t end; /* of NETWORK_SHIFT: no node from here on is the job's; 0: all are */
+	bool back;   /* of NETWORK_SHIFT: each sends to the one that would send to it */
 };
 
 enum { NETWORK_USES = 5 };

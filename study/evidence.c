@@ -148,6 +148,9 @@ static void find_range(const struct ft_evidence *e, const struct ft_traits *of,
 	a->high = fmax(a->high, 0);
 }
 
+/* A number of the file has six digits: so much less is no difference. */
+static const double ROUNDED = 1e-5;
+
 /* How a run differs, the greatest differences first, as far as there is room. */
 static void tell_differences(const struct ft_evidence *e, const struct ft_traits *of,
 			     const struct ft_traits *run, struct ft_near *out)
@@ -158,7 +161,7 @@ static void tell_differences(const struct ft_evidence *e, const struct ft_traits
 
 	for (int k = 0; k < 3; k++) {
 		size_t worst = n;
-		double most = 0;
+		double most = ROUNDED;
 		char text[64];
 		int len;
 

@@ -169,13 +169,13 @@ bool space_plan(const struct space *sp, const struct candidate *c, struct ft_pla
 	return ft_plan_vary(p, sp->scenario->model, &sp->context, stage_layers);
 }
 
-/* One replica has nothing to divide; but PyTorch's wrappers do what they do around one rank, too. Nobody wants DDP there who
- * can do without. */
+/* One replica has nothing to divide; but PyTorch's wrappers do what they do around one rank, too: fsdp gathers, and frees, one
+ * layer's weights and gradients at a time, so that what does not fit otherwise may. Nobody wants DDP there who can do without. */
 static bool one_replica_differs(const struct space *sp, enum ft_sharding sharding)
 {
 	const struct ft_stack *k = sp->scenario->stack;
 
-	return (space_is_torch(k) && sharding == FT_ALONE) ||
+	return sharding == FT_FSDP || (space_is_torch(k) && sharding == FT_ALONE) ||
 	       (k->layout.autocast && sharding == FT_DDP && !ft_stack_runs(k, "none"));
 }
 

@@ -68,6 +68,46 @@ static void two_jobs_are_not_one(void **state)
 	refused(reducing(0, 5000, 8, 0), reducing(1, 5000, 5, 9000), "3 of 8");
 }
 
+/* One rank's collectives, and the other's products: nothing that they share is wrong, as they share nothing. A single
+ * collective may be cut off at an end. */
+static struct ft_recording *working(int rank, int reductions)
+{
+	struct made m = begin(rank);
+
+	for (int i = 0; i < 8; i++) {
+		call(&m, "cudaLaunchKernel", 1 + i, 80 + 5000 * i, 5);
+		kernel(&m, i < reductions ? "ncclDevKernel_AllReduce" : "gemm", 1 + i,
+		       20, 100 + 5000 * i, 50);
+	}
+	return end(&m);
+}
+
+static void jobs_that_share_nothing_are_not_one(void **state)
+{
+	(void)state;
+	refused(working(0, 0), working(1, 8),
+		"none of its 8 collectives is in the recordings of the other ranks");
+	refused(working(0, 2), working(1, 0), "none of its 2 collectives");
+	taken(working(0, 0), working(1, 1));
+	taken(working(0, 1), working(1, 8));
+	taken(working(0, 0), working(1, 0));
+}
+
+/* The third of eight is launched, and not there: those behind it meet the ones before. */
+static void a_lost_collective_is_told(void **state)
+{
+	struct made m = begin(1);
+
+	(void)state;
+	for (int i = 0; i < 8; i++) {
+		call(&m, "cudaLaunchKernel", 1 + i, 80 + 5000 * i, 5);
+		if (i != 2)
+			kernel(&m, "ncclDevKernel_AllReduce", 1 + i, 20, 100 + 5000 * i,
+			       50);
+	}
+	refused(reducing(0, 5000, 8, 0), end(&m), "the profiler lost operations");
+}
+
 static struct ft_recording *alone(const char *rank)
 {
 	char text[512];
@@ -116,6 +156,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(ranks_of_one_job_are_taken),
 		cmocka_unit_test(two_jobs_are_not_one),
+		cmocka_unit_test(jobs_that_share_nothing_are_not_one),
+		cmocka_unit_test(a_lost_collective_is_told),
 		cmocka_unit_test(what_they_say_of_themselves_must_fit),
 		cmocka_unit_test(steps_must_be_the_same),
 	};

@@ -1,4 +1,6 @@
 /* tests/test_casts.c - formats of 8 and 4 bit beside their products: bytes of casts, of what travels */
+#include <math.h>
+
 #include "tests/works.h"
 
 #define SMALL \
@@ -387,6 +389,40 @@ static void recipes_that_do_not_fit_a_format_are_refused(void **state)
 	}
 }
 
+/* A token's copy for the one expert that it goes to is as wide as the token: one cast for all
+ * tokens, or one for each of the rank's 16 experts. They are not as long. */
+static void as_many_bytes_in_more_kernels_are_another_work(void **state)
+{
+	static const char routed[] =
+		"{model_type: mixtral, hidden_size: 512, num_hidden_layers: 2, "
+		"num_attention_heads: 8, vocab_size: 1024, intermediate_size: 1536, "
+		"num_local_experts: 16, num_experts_per_tok: 1}";
+	int launches[64] = { 0 }, seen[2] = { 0 };
+	struct parts p;
+
+	(void)state;
+	build(&p, routed,
+	      "{sequence_length: 1024, global_batch_size: 16, precision: mxfp8}",
+	      "megatron-core", 8);
+	assert_true(p.graph->n_works <= 64);
+	for (size_t i = 0; i < p.graph->n_segments; i++)
+		for (size_t j = 0; j < p.graph->segment[i].n_ops; j++) {
+			const struct ft_op *op = &p.graph->segment[i].op[j];
+			const struct ft_work *w = &p.graph->work[op->work];
+
+			if (w->kind != FT_MEMORY_BOUND)
+				continue;
+			assert_true(!launches[op->work] ||
+				    launches[op->work] == op->launches);
+			launches[op->work] = op->launches;
+			if (!strcmp(w->name, "cast_fp8") &&
+			    fabs(w->memory.bytes - S * H * recipes[4].all) < 1)
+				seen[op->launches == 16]++;
+		}
+	assert_true(seen[0] > 0 && seen[1] > 0);
+	drop(&p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -402,6 +438,7 @@ int main(void)
 		cmocka_unit_test(inputs_of_latents_are_turned_in_front_and_behind),
 		cmocka_unit_test(copies_are_kept_in_the_width_of_the_format),
 		cmocka_unit_test(recipes_that_do_not_fit_a_format_are_refused),
+		cmocka_unit_test(as_many_bytes_in_more_kernels_are_another_work),
 	};
 
 	return cmocka_run_group_tests_name("traces/casts", tests, NULL, NULL);

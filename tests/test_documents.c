@@ -46,6 +46,32 @@ static void documents_are_sequences_of_their_own(void **state)
 	}
 }
 
+#define SPLIT(cp, more) \
+	"{sequence_length: 4096, global_batch_size: 8, micro_batch_size: 2, sharding: ddp, " \
+	"parallel: {cp: " cp "}" more "}"
+
+/* A document as long as its sequence is what a sequence is without any: also where context ranks work
+ * block by block. */
+static void one_document_is_a_sequence(void **state)
+{
+	static const char *const said[][2] = {
+		{ SPLIT("1", ", document_length: 4096"), SPLIT("1", "") },
+		{ SPLIT("2", ", document_length: 4096"), SPLIT("2", "") },
+		{ SPLIT("4", ", document_length: 4096"), SPLIT("4", "") },
+	};
+
+	(void)state;
+	for (int i = 0; i < 6; i++) {
+		struct parts one, none;
+
+		build(&one, LLAMA, said[i / 2][0], stacks[i % 2], 4);
+		build(&none, LLAMA, said[i / 2][1], stacks[i % 2], 4);
+		runs_the_same(one.graph, none.graph);
+		drop(&one);
+		drop(&none);
+	}
+}
+
 static double attention_flop(const char *model, const char *plan, const char *stack)
 {
 	struct parts p;
@@ -130,6 +156,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(documents_are_sequences_of_their_own),
+		cmocka_unit_test(one_document_is_a_sequence),
 		cmocka_unit_test(what_is_left_is_a_document),
 		cmocka_unit_test(a_window_counts_where_it_is_shorter),
 		cmocka_unit_test(unfused_attention_computes_all),

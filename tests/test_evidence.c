@@ -243,6 +243,26 @@ static void the_nearest_run_of_each_near_source_is_told(void **state)
 	free(m);
 }
 
+/* Of a run that is alike the file has 4.28637e+10 where the scenario has 42863689728. */
+static void what_was_rounded_is_no_difference(void **state)
+{
+	struct made *m = make();
+	struct ft_traits of = plain();
+	struct evidence_answer a;
+
+	(void)state;
+	of.flop_per_token = 42863689728;
+	add(m, "a", 0)->traits.flop_per_token = 4.28637e10;
+	add(m, "b", 0)->traits.flop_per_token = 4.28637e10;
+	m->run[1].traits.gpus = 9;
+	add(m, "c", 0)->traits.flop_per_token = 4.28650e10;
+	a = ask(m, of, NULL);
+	assert_string_equal(a.nearest[0].differs, "");
+	assert_string_equal(a.nearest[1].differs, "flop_per_token 4.29e+10");
+	assert_string_equal(a.nearest[2].differs, "gpus 9");
+	free(m);
+}
+
 static void the_tree_s_own_evidence_loads(void **state)
 {
 	struct ft_error err = { 0 };
@@ -267,6 +287,7 @@ int main(void)
 		cmocka_unit_test(the_prediction_is_in_its_own_range),
 		cmocka_unit_test(unnamed_stacks_have_runs_of_their_own),
 		cmocka_unit_test(the_nearest_run_of_each_near_source_is_told),
+		cmocka_unit_test(what_was_rounded_is_no_difference),
 		cmocka_unit_test(the_tree_s_own_evidence_loads),
 	};
 

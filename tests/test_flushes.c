@@ -157,6 +157,36 @@ static void what_a_flush_ends_with(void **state)
 	drop(&p);
 }
 
+/* Nor does it save a reduction that nothing runs beside it: it comes behind each run, too. */
+static void each_run_is_reduced_without_overlap(void **state)
+{
+	static const char *const shardings[] = { "ddp", "zero1", "zero2" };
+	static const char *const stacks[] = { "generic", "torch-2.11-eager",
+					      "megatron-core" };
+
+	(void)state;
+	for (int i = 0; i < 9; i++) {
+		double bytes[2];
+
+		for (int overlap = 0; overlap < 2; overlap++) {
+			char training[300];
+			struct parts p;
+
+			snprintf(
+				training, sizeof(training),
+				"{sequence_length: 128, micro_batch_size: 1, "
+				"global_batch_size: 32, sharding: %s, pipeline_flushes: 4, "
+				"parallel: {pp: 2}, overlap: {dp: %s}}",
+				shardings[i % 3], overlap ? "true" : "false");
+			build(&p, LLAMA, training, stacks[i / 3], 4);
+			bytes[overlap] = sum_of(p.graph, "gradient_reduce").bytes;
+			drop(&p);
+		}
+		assert_true(bytes[0] > 0);
+		near_frac(bytes[0], bytes[1], 1e-9);
+	}
+}
+
 static void runs_that_are_not_alike_are_refused(void **state)
 {
 	static const char *const batch[] = { "24", "8" };
@@ -196,6 +226,7 @@ int main(void)
 		cmocka_unit_test(each_run_has_a_bubble_of_its_own),
 		cmocka_unit_test(what_a_flush_gathers_and_reduces),
 		cmocka_unit_test(what_a_flush_ends_with),
+		cmocka_unit_test(each_run_is_reduced_without_overlap),
 		cmocka_unit_test(runs_that_are_not_alike_are_refused),
 	};
 

@@ -123,6 +123,31 @@ static void wide_heads_run_by_kernels_of_cutlass(void **state)
 	ft_gpu_free(gpu);
 }
 
+/* Nor has the FlashAttention package wider ones, which code without a library of a vendor calls. */
+static void flash_attention_has_no_wide_heads_either(void **state)
+{
+	static const char *const gpus[] = { "a100-40g", "a100-80g", "h100-sxm", "h200",
+					    "gh200",	"b200",	    "gb300" };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(gpus) / sizeof(*gpus); i++) {
+		struct ft_error err;
+		struct ft_gpu *gpu = ft_gpu_load(gpus[i], NULL, &err);
+
+		ok_or_say(gpu, err);
+		for (int pass = 0; pass < 4; pass++) {
+			enum ft_pass p = (enum ft_pass)(pass % 2);
+			const char *impl = pass < 2 ? "plain" : "fa2";
+
+			near_frac(attention_s(gpu, impl, 512, p),
+				  attention_s(gpu, "cutlass", 512, p), 1e-12);
+			assert_true(attention_s(gpu, impl, 256, p) <
+				    attention_s(gpu, "cutlass", 256, p) / 2);
+		}
+		ft_gpu_free(gpu);
+	}
+}
+
 static void what_is_not_simulated_is_refused(void **state)
 {
 	static const char *const bad[][2] = {
@@ -164,6 +189,7 @@ int main(void)
 		cmocka_unit_test(gradients_are_joined_of_what_the_product_made),
 		cmocka_unit_test(experts_beside_an_mlp_have_norms_of_their_own),
 		cmocka_unit_test(wide_heads_run_by_kernels_of_cutlass),
+		cmocka_unit_test(flash_attention_has_no_wide_heads_either),
 		cmocka_unit_test(what_is_not_simulated_is_refused),
 	};
 

@@ -49,6 +49,20 @@ static void all_profiles_load_and_are_whole(void **state)
 	}
 }
 
+/* An H100 with another memory and less power: what a product reaches of its peak is the die's. */
+static void products_of_one_die_reach_as_much_of_its_peak(void **state)
+{
+	struct ft_gpu *a = load("h100-sxm"), *b = load("h100-96g-500w");
+
+	(void)state;
+	for (int d = 0; d < FT_DTYPES; d++)
+		near_frac(a->gemm_efficiency[d].value, b->gemm_efficiency[d].value,
+			  1e-12);
+	near_frac(a->gemm_grouped.value, b->gemm_grouped.value, 1e-12);
+	ft_gpu_free(a);
+	ft_gpu_free(b);
+}
+
 /* What is not in a cache comes no faster than a rank's memory gives it. */
 static void no_curve_is_faster_than_the_memory(void **state)
 {
@@ -342,6 +356,7 @@ static void unknown_names_suggest_the_nearest(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(products_of_one_die_reach_as_much_of_its_peak),
 		cmocka_unit_test(all_profiles_load_and_are_whole),
 		cmocka_unit_test(no_curve_is_faster_than_the_memory),
 		cmocka_unit_test(a_card_of_two_dies_is_given_per_rank),

@@ -35,7 +35,7 @@ static double share(const char *fabric, const char *imperfections, int64_t nodes
 	ok_or_say(n, err);
 	c = ft_cluster_load(n, &err);
 	ok_or_say(c, err);
-	sends = (struct network_sends){ pattern, 1, nodes, 0 };
+	sends = (struct network_sends){ pattern, 1, nodes, 0, false };
 	ok_or_say(network_share(c, &sends, &s, &err), err);
 	assert_true(s > 0 && s <= 1);
 	ft_cluster_free(c);
@@ -136,8 +136,8 @@ static void the_same_seed_gives_the_same_share(void **state)
 static void parts_share_the_leaves_that_hold_both(void **state)
 {
 	const struct network_part part[] = { { 0, 12 }, { 12, 12 } };
-	const struct network_sends far = { NETWORK_SHIFT, 12, 1, 0 };
-	const struct network_sends ring = { NETWORK_RING, 1, 12, 0 };
+	const struct network_sends far = { NETWORK_SHIFT, 12, 1, 0, false };
+	const struct network_sends ring = { NETWORK_RING, 1, 12, 0, false };
 	struct ft_fabric fabric = clos(16);
 	struct ft_cluster c = clos_cluster(&fabric, 24, 1);
 	struct arena mem = { 0 };
@@ -164,7 +164,7 @@ static void parts_share_the_leaves_that_hold_both(void **state)
 static double half_way(struct ft_fabric fabric, int64_t n)
 {
 	const struct network_part part = { 0, n };
-	const struct network_sends far = { NETWORK_SHIFT, n / 2, 1, 0 };
+	const struct network_sends far = { NETWORK_SHIFT, n / 2, 1, 0, false };
 	struct ft_cluster c = clos_cluster(&fabric, n, 4);
 	struct arena mem = { 0 };
 	struct network_path p;
@@ -226,7 +226,7 @@ static double slowdown(int64_t queue_pairs, int64_t senders, bool two, int seeds
 	struct ft_cluster c = clos_cluster(&fabric, 64, 1);
 	const struct network_part part[] = { { 0, senders },
 					     { 32 - senders, senders } };
-	const struct network_sends x = { NETWORK_SHIFT, 32, 1, 0 };
+	const struct network_sends x = { NETWORK_SHIFT, 32, 1, 0, false };
 	double sum = 0;
 
 	assert_int_equal(c.topology.leaf_up, 32);
@@ -252,7 +252,7 @@ static void a_failed_spine_takes_its_part(void **state)
 	struct ft_fabric fabric = clos(64);
 	struct ft_cluster c = clos_cluster(&fabric, 256, 1);
 	const struct network_part part = { 0, 256 };
-	const struct network_sends next = { NETWORK_SHIFT, 32, 1, 0 };
+	const struct network_sends next = { NETWORK_SHIFT, 32, 1, 0, false };
 
 	(void)state;
 	for (int64_t failed = 0; failed < c.topology.spine; failed++) {
@@ -296,8 +296,8 @@ static void a_drawn_network_shares_its_cables(void **state)
 	struct ft_fabric *f =
 		ft_fabric_load("examples/09-drawn-network/fabric.yaml", NULL, &err);
 	const struct network_part part = { 0, 32 };
-	const struct network_sends next = { NETWORK_SHIFT, 4, 1, 0 },
-				   near = { NETWORK_RING, 1, 2, 0 };
+	const struct network_sends next = { NETWORK_SHIFT, 4, 1, 0, false },
+				   near = { NETWORK_RING, 1, 2, 0, false };
 	struct ft_cluster c = { .nodes = 32,
 				.ranks_per_node = 8,
 				.nics_per_node = 8,
@@ -333,7 +333,7 @@ static void leaves_without_a_way_are_an_error(void **state)
 	const char *text = "{gpu: h100-sxm, gpus: 1024, fabric: roce-400-rail, "
 			   "imperfections: {failed_uplinks_frac: 0.9}}";
 	struct node *n = node_read_text(&mem, "c", text, strlen(text), &err);
-	struct network_sends sends = { NETWORK_SHIFT, 1, 128, 0 };
+	struct network_sends sends = { NETWORK_SHIFT, 1, 128, 0, false };
 	struct ft_cluster *c;
 	double share;
 

@@ -66,6 +66,7 @@ static void shares_are_those_of_flows_counted(void **state)
 			1 + rnd(&seed) % 5,
 			2 + rnd(&seed) % 14,
 			rnd(&seed) % 3 ? 0 : 1 + rnd(&seed) % 60,
+			i % 2, /* the other way as many flows cross as much */
 		};
 		int64_t span = x.stride * x.members, fit = 60 / span;
 		struct arena mem = { 0 };

@@ -354,7 +354,7 @@ static void a_drawn_cable_is_taken_whole(void **state)
 		"graph, graph: {switches: [a, b], attach: [{nodes: [0, 1], switch: a}, "
 		"{nodes: [2, 3], switch: b}], cables: [{from: a, to: b, count: 3}]}}}";
 	const struct network_part part = { 0, 4 };
-	const struct network_sends far = { NETWORK_SHIFT, 2, 1, 0 };
+	const struct network_sends far = { NETWORK_SHIFT, 2, 1, 0, false };
 	struct arena mem = { 0 };
 	struct ft_error err;
 	struct node *n = node_read_text(&mem, "c", text, strlen(text), &err);
@@ -438,7 +438,7 @@ static void the_slowest_flow_is_that_of_the_whole_solution(void **state)
 		for (size_t part = 0; w && part < 2; part++)
 			for (int64_t by = 1; by < nodes; by += 5) {
 				const struct network_sends x = { NETWORK_SHIFT, by, 1,
-								 0 };
+								 0, false };
 
 				network_find(w, part, &x, &p);
 				near_frac(p.share, slowest_solved(w, part, by), 1e-12);

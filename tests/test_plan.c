@@ -107,13 +107,19 @@ static void sharding_in_a_node_leaves_tensor_ranks_out(void **state)
 {
 	static const struct {
 		const char *yaml;
-		int64_t shard;
+		int64_t shard, ranks;
 	} known[] = {
-		{ "sharding: hsdp", 8 },
-		{ "sharding: hsdp, shard: 32", 32 },
-		{ "sharding: hsdp, parallel: {tp: 4}", 2 },
-		{ "sharding: ddp", 1 },
-		{ "sharding: fsdp, shard: 8", 64 },
+		{ "sharding: hsdp", 8, 64 },
+		{ "sharding: hsdp, shard: 32", 32, 64 },
+		{ "sharding: hsdp, parallel: {tp: 4}", 2, 64 },
+		{ "sharding: ddp", 1, 64 },
+		{ "sharding: fsdp, shard: 8", 64, 64 },
+		/* three or six would lie on one node, and the next ones on two */
+		{ "sharding: hsdp, parallel: {tp: 1}", 4, 12 },
+		{ "sharding: hsdp, parallel: {pp: 4}", 2, 24 },
+		{ "sharding: hsdp, parallel: {tp: 2, pp: 2}", 2, 24 },
+		{ "sharding: hsdp, parallel: {tp: 1}", 6, 6 },
+		{ "sharding: hsdp, parallel: {tp: 2}", 3, 6 },
 	};
 
 	(void)state;
@@ -122,9 +128,9 @@ static void sharding_in_a_node_leaves_tensor_ranks_out(void **state)
 		struct ft_plan *p;
 
 		snprintf(yaml, sizeof(yaml),
-			 "{sequence_length: 4096, global_batch_size: 64, %s}",
+			 "{sequence_length: 4096, global_batch_size: 192, %s}",
 			 known[i].yaml);
-		p = good("llama3-8b", 64, yaml);
+		p = good("llama3-8b", known[i].ranks, yaml);
 		assert_int_equal(p->shard, known[i].shard);
 		ft_plan_free(p);
 	}

@@ -97,6 +97,28 @@ static void a_deep_document_is_refused(void **state)
 	refused(text, "nested too deeply");
 }
 
+/* A runtime's call with the driver's inside it is one launch; one call launches a graph's kernels. */
+static void launches_of_what_is_not_there_are_counted(void **state)
+{
+	struct made m = begin(0);
+	struct ft_recording *r;
+
+	(void)state;
+	call(&m, "cudaLaunchKernel", 1, 10, 3);
+	kernel(&m, "gemm", 1, 7, 20, 5);
+	call(&m, "cudaLaunchKernel", 2, 14, 3);
+	call(&m, "cuLaunchKernel", 2, 15, 1);
+	call(&m, "cudaGraphLaunch", 3, 18, 3);
+	kernel(&m, "gemm", 3, 7, 30, 5);
+	kernel(&m, "gemm", 3, 7, 36, 5);
+	call(&m, "cudaMemsetAsync", 4, 22, 3);
+	call(&m, "cudaEventRecord", 5, 26, 1);
+	r = end(&m);
+	assert_int_equal(ft_recording_counts(r)->without_op, 2);
+	assert_int_equal(ft_recording_counts(r)->without_call, 0);
+	ft_recording_free(r);
+}
+
 static void a_negative_duration_is_repaired_and_told(void **state)
 {
 	struct made m = begin(0);
@@ -440,6 +462,7 @@ int main(void)
 		cmocka_unit_test(what_is_no_trace_is_refused_in_words),
 		cmocka_unit_test(a_list_of_events_is_read),
 		cmocka_unit_test(a_deep_document_is_refused),
+		cmocka_unit_test(launches_of_what_is_not_there_are_counted),
 		cmocka_unit_test(a_negative_duration_is_repaired_and_told),
 		cmocka_unit_test(hostile_names_stay_names),
 		cmocka_unit_test(unchanged_replays_are_the_recordings),

@@ -152,7 +152,9 @@ static const char *words_of(struct arena *mem, const struct ft_plan *p,
 			       torch :
 			       k->layout.autocast && p->sharding == FT_DDP &&
 				       !ft_stack_runs(k, "none");
-	int sharding = replicas || differs ? (int)p->sharding : -1;
+	int sharding = replicas || differs ? (int)p->sharding :
+		       sharded		   ? (int)FT_FSDP :
+					     -1;
 
 	return arena_printf(
 		mem,

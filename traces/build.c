@@ -252,7 +252,7 @@ void stage_finish(struct stage *st)
 	b->sequences = p->micro_batch;
 	b->tokens = p->micro_batch * p->sequence / p->cp;
 	segment_slot(st, (struct ft_slot){ .kind = FT_SLOT_UPDATE });
-	if (reduces_at_once(b))
+	if (reduces_at_once(b) && !flush_reduces(b)) /* else behind each run */
 		segment_reduce(st);
 	muon_updates(st);
 	if (!segment_fresh(st,

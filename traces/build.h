@@ -1,11 +1,10 @@
 /*
  * traces/build.h - what the files that build a step graph share
  *
- * One builder fills one graph. Segments are made once per kind of layer and
- * variant and called many times; works are made once per distinct shape. Ops of
- * a segment are written in the order the host launches them. A collective that
- * the next compute op must wait for is noted with need(); the op then waits for
- * the tail of that stream.
+ * One builder fills one graph. Segments are made once per kind of layer and variant and called
+ * many times; works once per distinct shape and number of kernels. Ops of a segment are written
+ * in the order the host launches them. A collective that the next compute op must wait for is
+ * noted with need(); the op then waits for the tail of that stream.
  */
 #ifndef TRACES_BUILD_H
 #define TRACES_BUILD_H
@@ -54,6 +53,7 @@ struct builder {
 	const struct ft_layout_rules *rules;
 	struct ft_graph *g;
 	size_t work_cap, segment_cap, op_cap;
+	uint16_t *launches;	 /* [work_cap]; of each op of a work */
 	struct segment_key *key; /* [segment_cap] */
 	struct ft_segment *seg;	 /* the one being written */
 	bool needs[FT_STREAMS];	 /* the next compute op waits for these tails */

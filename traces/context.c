@@ -167,7 +167,8 @@ static void attend_blocks(struct builder *b, const struct layer_sizes *s,
 
 static bool in_one_kernel(const struct builder *b, const struct layer_sizes *s)
 {
-	return window_of(b, s->l) || s->l->chunk || !b->model->causal;
+	return window_of(b, s->l) || (s->l->chunk && s->l->chunk < b->plan->sequence) ||
+	       !b->model->causal;
 }
 
 static void ring(struct builder *b, const struct layer_sizes *s, enum ft_pass pass)

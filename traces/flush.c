@@ -54,9 +54,16 @@ static bool flush_sums(const struct builder *b, int64_t micro_batch)
 	return reduces_last(b) && ends_sums(b, micro_batch);
 }
 
+/* Without overlap the bucket of all gradients is full when a run's last backward is over. */
+static bool flush_reduces_at_once(const struct builder *b)
+{
+	return flush_reduces(b) && reduces_at_once(b);
+}
+
 bool flush_works(const struct builder *b, bool last, int64_t micro_batch)
 {
-	return flush_sums(b, micro_batch) || flush_ends(b, last);
+	return flush_sums(b, micro_batch) || flush_ends(b, last) ||
+	       flush_reduces_at_once(b);
 }
 
 void segment_flush(struct stage *st, int64_t micro_batch)
@@ -66,6 +73,10 @@ void segment_flush(struct stage *st, int64_t micro_batch)
 	bool joins = joins_shards(b, micro_batch);
 	unsigned variant = (joins ? 0 : V_FIRST) | (reduces ? V_SYNC : 0);
 
+	if (flush_reduces_at_once(b))
+		segment_reduce(st);
+	if (!reduces && !flush_ends(b, st->last))
+		return;
 	if (!segment_fresh(st,
 			   (struct segment_key){ ROLE_FLUSH, st->number, variant, 0,
 						 PART_WHOLE },

@@ -9,17 +9,24 @@
 #include "traces/memory.h"
 #include "traces/sharding.h"
 
-static uint32_t add_work(struct builder *b, const struct ft_work *work)
+/* As many bytes take longer in many kernels than in one: those are two works. */
+static uint32_t add_work(struct builder *b, const struct ft_work *work,
+			 uint16_t launches)
 {
 	struct ft_graph *g = b->g;
 
 	for (size_t i = 0; i < g->n_works; i++)
-		if (ft_work_same(&g->work[i], work) &&
+		if (b->launches[i] == launches && ft_work_same(&g->work[i], work) &&
 		    !strcmp(g->work[i].name, work->name))
 			return (uint32_t)i;
-	if (g->n_works == b->work_cap)
+	if (g->n_works == b->work_cap) {
+		size_t cap = b->work_cap;
+
 		g->work = ARENA_GROW(b->mem, g->work, &b->work_cap);
+		b->launches = ARENA_GROW(b->mem, b->launches, &cap);
+	}
 	g->work[g->n_works] = *work;
+	b->launches[g->n_works] = launches;
 	return (uint32_t)g->n_works++;
 }
 
@@ -137,6 +144,7 @@ bool splits_by_dtensor(const struct builder *b)
 struct ft_op *put_op(struct builder *b, const struct ft_work *work,
 		     enum ft_stream stream, int launches)
 {
+	uint16_t times = (uint16_t)(launches < UINT16_MAX ? launches : UINT16_MAX);
 	struct ft_segment *s = b->seg;
 	struct ft_op *op;
 
@@ -145,13 +153,11 @@ struct ft_op *put_op(struct builder *b, const struct ft_work *work,
 	if (s->n_ops == b->op_cap)
 		s->op = ARENA_GROW(b->mem, s->op, &b->op_cap);
 	op = &s->op[s->n_ops++];
-	*op = (struct ft_op){
-		.work = add_work(b, work),
-		.stream = (uint8_t)stream,
-		.launches = (uint16_t)(launches < UINT16_MAX ? launches : UINT16_MAX),
-		.graphed = b->graphed,
-		.record = FT_EVENT_NONE
-	};
+	*op = (struct ft_op){ .work = add_work(b, work, times),
+			      .stream = (uint8_t)stream,
+			      .launches = times,
+			      .graphed = b->graphed,
+			      .record = FT_EVENT_NONE };
 	memset(op->wait, FT_EVENT_NONE, sizeof(op->wait));
 	if (b->rules->blocking_launches)
 		b->host_waited = op->host_waits = true;

@@ -348,11 +348,12 @@ bool reduces_at_once(const struct builder *b)
 	       b->plan->sharding <= FT_ZERO1;
 }
 
-/* Where nothing may run beside them, what comes next waits for those that were put. */
+/* Where nothing may run beside them, what comes next waits for those that were put; behind one at
+ * once comes the update, or another run of the pipeline. */
 void await_reductions(struct builder *b)
 {
-	if (!b->plan->overlap_dp && !is_fsdp(b->plan) && !reduces_at_once(b) &&
-	    !left_out(b))
+	if (!b->plan->overlap_dp && !is_fsdp(b->plan) &&
+	    (!reduces_at_once(b) || flush_reduces(b)) && !left_out(b))
 		need(b, FT_STREAM_REDUCE);
 }
 
