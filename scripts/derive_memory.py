@@ -187,6 +187,16 @@ def with_rows(curve, rows, ratio, plain=False):
     return note
 
 
+def by_units(curve, source, target, target_path):
+    """A loop over as many sums as blocks run at once: by compute units; not measured on AMD's GPUs."""
+    units = [re.search(r"^compute_units: (\d+)", t, re.M) for t in (source, target)]
+    if os.path.basename(target_path).startswith("mi"):
+        curve.pop("norm_finalize", None)
+    elif "norm_finalize" in curve and all(units):
+        start = number(curve["norm_finalize"], "start") * int(units[1][1]) / int(units[0][1])
+        curve["norm_finalize"] = re.sub(r"start: [\d.]+", f"start: {start:.1f}", curve["norm_finalize"])
+
+
 def curves(text):
     begin, end = block(text)
     found = {}
@@ -245,6 +255,7 @@ def main():
         curve = {k: v if k.endswith(".warm") else capped(v, most) for k, v in curve.items()}
     if same_die:
         curve = {k: with_short(v, whole[k]) if "norm" in k else v for k, v in curve.items()}
+    by_units(curve, source, target, target_path)
     begin, end = block(target)
     spread = re.search(r"^  spread: .*$", target[begin:end], re.M)[0]
     head = ("memory_bound:\n"

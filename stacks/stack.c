@@ -200,6 +200,7 @@ static const struct flag {
 	OFF(copied_outputs),
 	OFF(experts_as_weights),
 	OFF(static_tiles),
+	OFF(norm_finalize),
 	OFF(wide_experts_break),
 	OFF(plain_loss),
 	OFF(inputs_apart),

@@ -49,6 +49,12 @@ static void norms_of_heads_are_of_queries_and_keys(void **state)
 			   tp;
 		expect(&p, "qk_norm", LAYERS, 4 * tokens_of(&p) * features, 2);
 		expect(&p, "qk_norm_back", LAYERS, 8 * tokens_of(&p) * features, 4);
+		/* and a kernel each that adds up the blocks' sums, whatever the tokens and tp are */
+		expect(&p, "qk_norm_finalize", 2 * LAYERS,
+		       4 * (double)p.model->layer[0].qk_head_dim, 1);
+		p.stack->layout.norm_finalize = false;
+		rebuild(&p);
+		expect(&p, "qk_norm_finalize", 0, 0, 0);
 		drop(&p);
 	}
 }

@@ -156,6 +156,7 @@ static const struct absent of_stack[] = {
 	STACK("wide_outputs", wide_outputs, TRUTH, false),
 	STACK("copied_outputs", copied_outputs, TRUTH, false),
 	STACK("static_tiles", static_tiles, TRUTH, false),
+	STACK("norm_finalize", norm_finalize, TRUTH, false),
 	STACK("wide_experts_break", wide_experts_break, TRUTH, false),
 	STACK("experts_as_weights", experts_as_weights, TRUTH, false),
 	STACK("plain_loss", plain_loss, TRUTH, false),

@@ -22,6 +22,8 @@ static const struct key_exempt exempt[] = {
 	{ "stack", "layout.shared_muon", "of Muon under ddp: test_muon.c" },
 	{ "stack", "layout.copied_outputs", "of ddp's replicas: test_autocast.c" },
 	{ "stack", "layout.wide_experts_break", "a sentence alone: test_evidence.sh" },
+	{ "stack", "layout.norm_finalize",
+	  "of norms on heads: test_elements_counted.c" },
 	{ "stack", "layout.static_tiles",
 	  "of mixtures beside collectives: test_gemm.c, test_experts_wide.c" },
 	{ "stack", "layout.experts_as_weights",

@@ -59,6 +59,7 @@ static const struct {
 	TRUTH(wide_outputs),
 	TRUTH(copied_outputs),
 	TRUTH(static_tiles),
+	TRUTH(norm_finalize),
 	TRUTH(wide_experts_break),
 	TRUTH(experts_as_weights),
 	TRUTH(plain_loss),

@@ -164,6 +164,16 @@ static double head_row(const struct builder *b, const struct layer_sizes *s)
 	return 2 * (double)(whole ? s->q : s->l->qk_head_dim);
 }
 
+/* Transformer Engine's RMS norms of widths that it has no kernel of its own for, as heads are, leave a sum for each of their blocks, of which there are as many
+ * as run at once; one kernel of few blocks adds these up, one after another, and takes as long whatever the tokens are. Source: rmsnorm_bwd_finalize_general_kernel
+ * (transformer_engine/common/normalization/rmsnorm, read 2026-11-29); on a GH200 75.6 us, twice a layer (see the curve norm_finalize). */
+static void put_finalize(struct builder *b, int norms, int64_t width)
+{
+	for (int i = 0; i < norms; i++)
+		put_memory(b, "qk_norm_finalize", "norm_finalize", 4 * (double)width,
+			   1);
+}
+
 /* Of queries and keys, and of values where the model has it; the gradients of keys that are values,
  * too, are added up. */
 static void put_head_norms(struct builder *b, const struct layer_sizes *s,
@@ -175,6 +185,9 @@ static void put_head_norms(struct builder *b, const struct layer_sizes *s,
 		put_bare_norms(b, backward ? "qk_norm_back" : "qk_norm",
 			       (double)(s->tokens * (s->q + k + values)),
 			       head_row(b, s), 1 + (k > 0) + (values > 0), backward);
+	if (backward && b->model->qk_norm == FT_QK_HEAD && b->rules->norm_finalize &&
+	    b->model->norm == FT_RMS_NORM)
+		put_finalize(b, 1 + (k > 0) + (values > 0), s->l->qk_head_dim);
 	if (backward && s->l->values_are_keys)
 		put_memory(b, "keys_sum", "add", 6 * (double)(s->tokens * k), 1);
 	if (backward &&

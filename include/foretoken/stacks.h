@@ -148,6 +148,7 @@ struct ft_layout_rules {
 	bool unwrapped_alone;	 /* no ddp around one replica */
 	bool experts_as_weights; /* in fp32 where their weights are, one after another */
 	bool wide_experts_break; /* in fp32 they end a compiled graph: told, not counted */
+	bool norm_finalize; /* of norms on heads, backward: one kernel more adds their gradients up */
 	bool static_tiles; /* grouped products are one kernel whose blocks have their tiles at its start */
 	bool wide_outputs; /* the logits are returned in fp32 */
 	bool copied_outputs; /* ddp looks for unused parameters, and copies what a pass returns */
