@@ -41,7 +41,7 @@ struct ft_mark {
 struct ft_error {
 	char file[256];	  /* "" when no file is to blame */
 	int line, column; /* 0 when unknown */
-	char text[2048];  /* one clause, no newline, no full stop */
+	char text[4096];  /* one clause, no newline, no full stop */
 	bool of_system;	  /* something could not be read: no mistake of the input's */
 };
 
