@@ -12,7 +12,7 @@
 
 struct ft_session {
 	struct ft_shelf *shelf;
-	char error[4096];
+	char error[8192];
 };
 
 struct ft_session *ft_session_new(void)
