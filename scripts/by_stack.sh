@@ -29,13 +29,13 @@ for path in sorted(glob.glob("measurements/steps/*.csv")):
         cases[r["stack"], r["cluster.gpu"], kind].append((
             c["error_frac"], c["low"] <= c["measured"] <= c["high"],
             int(r["cluster.gpus"]), r.get("training.precision") or "bf16"))
-print("%-24s %-14s %-8s %5s %12s %7s %7s %7s %9s  %s" % (
+print("%-33s %-14s %-8s %5s %12s %7s %7s %7s %9s  %s" % (
     "stack", "GPU", "model", "n", "GPUs", "MAPE", "bias", "max", "in-range", "precision"))
 for (stack, gpu, kind), c in sorted(cases.items()):
     e = [x[0] for x in c]
     gpus = [x[2] for x in c]
     span = "%d-%d" % (min(gpus), max(gpus)) if min(gpus) < max(gpus) else str(gpus[0])
-    print("%-24s %-14s %-8s %5d %12s %6.1f%% %+6.1f%% %6.1f%% %8.0f%%  %s" % (
+    print("%-33s %-14s %-8s %5d %12s %6.1f%% %+6.1f%% %6.1f%% %8.0f%%  %s" % (
         stack, gpu, kind, len(c), span, 100 * sum(map(abs, e)) / len(e),
         100 * sum(e) / len(e), 100 * max(map(abs, e)),
         100 * sum(x[1] for x in c) / len(c), " ".join(sorted({x[3] for x in c}))))
