@@ -76,7 +76,7 @@ static void a_gpu_by_another_is_held_to_its_bounds(void **state)
 		{ "gemm.tuned: {bf16: 1}", "needs 'sources'" },
 		{ "gemm.tuned: {bf16: 1, sources: x}", "needs 'sources'" },
 		{ "gemm.tuned: {bf16: 1, sources: [[x]]}", "is a list of words" },
-		{ "attention.kernels.fa3: {backward: [{head_dim: 64}]}",
+		{ "attention.kernels.flex: {backward: [{head_dim: 64}]}",
 		  "needs 'else'" },
 		{ "attention.kernels.fa3: {else: fa2, backward: 64}",
 		  "is a list of shapes" },
