@@ -147,7 +147,7 @@ ok "published rows imported and fitted anew are the tree's profiles, byte for by
 ok "a sustained rate of others is their long runs against bursts of the same" grep -q '^    bf16: {value: 0.7.*products that ran for seconds, against bursts' "$tmp/published/b200.yaml"
 simumax() {
 	python3 scripts/simumax.py | cmp - measurements/kernels/simumax-b200.csv &&
-	! grep -q ',sm1$' hw/gpus/b200.attention.csv && grep -q ',cudnn,backward,.*,sm3$' hw/gpus/b200.attention.csv
+	! grep -q ',sm1$' hw/gpus/b200.attention.csv && grep -q ',cudnn-9.13,backward,.*,sm3$' hw/gpus/b200.attention.csv
 }
 ok "and a third of them is kept for validate" simumax
 ok "such a profile says so" grep -q 'published.*short bursts at full clocks' "$tmp/published/mi300x.yaml"
