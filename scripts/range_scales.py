@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """scripts/range_scales.py [ROWS] - are the distances of study/ranges.yaml well chosen?
 
-Each source of study/residuals.csv is left out in turn and its rows (ROWS of each, 12, evenly
+Each source of study/residuals.csv (and residuals-unnamed.csv) is left out in turn and its rows (ROWS of each, 12, evenly
 picked) are held against the range that all others give, by the equations of study/evidence.h
 (kernels' spread aside). Prints the loss (pinball loss of P10 and P90, sources by the root of
 their rows) and how many rows are inside, faster and slower, with the file's numbers; then what
@@ -27,10 +27,9 @@ numbers = [k for k in scales if k not in words + ["widening", "missing_sources"]
 
 def read(of_unnamed):
     sources = {}
-    with open("study/residuals.csv") as f:
+    with open("study/residuals-unnamed.csv" if of_unnamed else "study/residuals.csv") as f:
         for row in csv.DictReader(line for line in f if not line.startswith("#")):
-            if (row["unnamed"] == "true") == of_unnamed:
-                sources.setdefault(row["source"], []).append(row)
+            sources.setdefault(row["source"], []).append(row)
     return [[rows[i * len(rows) // min(MOST, len(rows))] for i in range(min(MOST, len(rows)))]
             for rows in sources.values()]
 

@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
-"""scripts/residuals.py [--check EVERY] PROGRAM [FILE...] - study/residuals.csv: every measured step, what it is
-like, and ln(measured / predicted)
+"""scripts/residuals.py [--check EVERY] PROGRAM [FILE...] - study/residuals.csv and residuals-unnamed.csv: every
+measured step, what it is like, and ln(measured / predicted)
 
-FILE...: measurements/steps/*.csv unless given. Each row appears twice: under the stack that it
-was run with, and under the one that foretoken takes when nobody names a stack (generic;
-generic-2022 where the row's own stack has no fused attention). measurements/sources.csv says which
-groups are one source. A file that cannot be read ends this; rows that cannot be
-simulated are counted and told. A table that lacks columns of PROGRAM's is laid aside meanwhile, with a stand-in in
+FILE...: measurements/steps/*.csv unless given. Each row is predicted twice: under the stack that it was run with, for
+the first file, and under the one that foretoken takes when nobody names a stack (generic; generic-2022 where the row's
+own stack has no fused attention), for the second. A row whose own stack is such a one is in the second alone.
+measurements/sources.csv says which groups are one source. A file that cannot be read ends this; rows that cannot be
+simulated are counted and told. Tables that lack columns of PROGRAM's are laid aside meanwhile, with a stand-in in
 each: ranges depend on it, errors do not.
 
---check writes nothing: every EVERY-th row of each file must be in study/residuals.csv as it stands, with
+--check writes nothing: every EVERY-th row of each file must be in the tables as they stand, with
 what PROGRAM predicts now."""
 import concurrent.futures
 import csv
@@ -24,7 +24,8 @@ import subprocess
 import sys
 import tempfile
 
-OTHERS = ["id", "group", "source", "unnamed", "kernel_spread_frac", "host_spread_frac", "log_ratio", "tokens_per_s_per_gpu"]
+OTHERS = ["id", "group", "source", "kernel_spread_frac", "host_spread_frac", "log_ratio", "tokens_per_s_per_gpu"]
+TABLES = {False: "study/residuals.csv", True: "study/residuals-unnamed.csv"}  # by whether the stack is unnamed
 UNNAMED = (("generic", ""), ("generic-2022", "megatron-lm-2022"))  # stack, root of those it stands for
 
 
@@ -42,20 +43,21 @@ def source_of(patterns, file, group):
 
 
 def with_all_columns(folder):
-    """The data that PROGRAM is to read: its own, unless study/residuals.csv lacks a column."""
+    """The data that PROGRAM is to read: its own, unless a table lacks a column."""
     with open("study/ranges.yaml") as f:
         columns = re.findall(r"^  (\w+): [\d.]+", f.read(), re.M) + OTHERS
-    rows = list(csv.DictReader(text_of("study/residuals.csv")))
-    if not rows or all(c in rows[0] for c in columns):
+    tables = {name: list(csv.DictReader(text_of(name))) for name in TABLES.values()}
+    if all(c in row for rows in tables.values() for row in rows[:1] for c in columns):
         return
     for name in os.listdir("."):
         if name != "study":
             os.symlink(os.path.abspath(name), os.path.join(folder, name))
     shutil.copytree("study", os.path.join(folder, "study"))
-    with open(os.path.join(folder, "study/residuals.csv"), "w", newline="") as out:
-        writer = csv.DictWriter(out, columns, "1", "ignore", lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
+    for name, rows in tables.items():
+        with open(os.path.join(folder, name), "w", newline="") as out:
+            writer = csv.DictWriter(out, columns, "1", "ignore", lineterminator="\n")
+            writer.writeheader()
+            writer.writerows(rows)
     os.environ["FORETOKEN_DATA"] = folder
 
 
@@ -95,7 +97,8 @@ def rows_of(program, path, patterns):
         unnamed += [r for r in predictions(program, path, "generic-2022") if r["id"] in old]
     return [{"id": r["id"], "group": r["group"], "source": source_of(patterns, name, r["group"]),
              **r["traits"], "log_ratio": -math.log1p(r["error_frac"]),
-             "tokens_per_s_per_gpu": tokens_per_s_per_gpu(r)} for r in own + unnamed]
+             "tokens_per_s_per_gpu": tokens_per_s_per_gpu(r)}
+            for r in [r for r in own if not r["traits"]["unnamed"]] + unnamed]
 
 
 def some_of(path, every, folder):
@@ -107,23 +110,21 @@ def some_of(path, every, folder):
 
 
 def check(program, paths, patterns, every):
-    kept = {}
-    for r in csv.DictReader(text_of("study/residuals.csv")):
-        kept.setdefault(r["id"], []).append(r)
+    kept = {of: list(csv.DictReader(text_of(name))) for of, name in TABLES.items()}
+    kept = {(of, tuple(r.values())) for of, rows in kept.items() for r in rows}
     with tempfile.TemporaryDirectory() as folder:
         rows = predicted(program, [some_of(p, every, folder) for p in paths], patterns)
-    other = [r for r in rows if {k: str(shown(v)) for k, v in r.items()} not in kept.get(r["id"], [])]
+    other = [r for r in rows if (r["unnamed"], tuple(cells(r).values())) not in kept]
     for r in other:
-        print("study/residuals.csv has not: %s" % ",".join(str(shown(v)) for v in r.values()), file=sys.stderr)
+        print("%s has not: %s" % (TABLES[r["unnamed"]], ",".join(cells(r).values())), file=sys.stderr)
     print("%d rows" % len(rows))
     if other or not rows:
-        raise SystemExit("study/residuals.csv is of another program: run `make residuals`")
+        raise SystemExit("the tables are of another program: run `make residuals`")
 
 
-def shown(value):
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return "%.6g" % value if isinstance(value, float) else value
+def cells(row):
+    """What stands in a table of a row: which of the tables says whether its stack is unnamed."""
+    return {k: "%.6g" % v if isinstance(v, float) else str(v) for k, v in row.items() if k != "unnamed"}
 
 
 def predicted(program, paths, patterns):
@@ -142,14 +143,17 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         with_all_columns(folder)
         rows = predicted(program, paths, patterns)
-    with open("study/residuals.csv.part", "w", newline="") as out:
-        out.write("# written by `make residuals`; do not edit. log_ratio: ln(measured / predicted) of a step; "
-                  "tokens_per_s_per_gpu: measured\n")
-        writer = csv.DictWriter(out, list(rows[0]), lineterminator="\n")
-        writer.writeheader()
-        writer.writerows({k: shown(v) for k, v in r.items()} for r in rows)
-    os.replace("study/residuals.csv.part", "study/residuals.csv")
-    print("study/residuals.csv: %d rows of %d sources" % (len(rows), len({r["source"] for r in rows})))
+    for unnamed, name in TABLES.items():
+        of = [r for r in rows if r["unnamed"] == unnamed]
+        with open(name + ".part", "w", newline="") as out:
+            out.write("# written by `make residuals`; do not edit. log_ratio: ln(measured / predicted) of a step; "
+                      "tokens_per_s_per_gpu: measured\n")
+            writer = csv.DictWriter(out, list(cells(of[0])), lineterminator="\n")
+            writer.writeheader()
+            writer.writerows(cells(r) for r in of)
+        print("%s: %d rows of %d sources" % (name, len(of), len({r["source"] for r in of})))
+    for name in TABLES.values():
+        os.replace(name + ".part", name)
 
 
 main()

@@ -231,8 +231,9 @@ bool evidence_ask(const struct ft_evidence *e, const struct ft_traits *of,
 	if (!q.n) {
 		arena_release(&q.mem);
 		return ft_fail(err, NULL,
-			       "study/residuals.csv has no measured run that could say "
-			       "how far a prediction is off: run `make residuals`");
+			       "study/%s.csv has no measured run that could say "
+			       "how far a prediction is off: run `make residuals`",
+			       of->unnamed ? "residuals-unnamed" : "residuals");
 	}
 	for (size_t i = 0; i < q.n; i++) {
 		const struct ft_traits *t = &q.seen[i].run->traits;

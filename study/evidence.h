@@ -1,8 +1,8 @@
 /*
  * study/evidence.h - what measured runs say of a prediction: its range, and the runs nearest
  *
- * study/residuals.csv has r = ln(measured / predicted) of every measured step, with its
- * traits; study/ranges.yaml says how far apart traits are. For a new plan x and run i of
+ * study/residuals.csv has r = ln(measured / predicted) of every measured step under its own
+ * stack, study/residuals-unnamed.csv under the stack that nobody named, with its traits; study/ranges.yaml says how far apart traits are. For a new plan x and run i of
  * source s (whose runs were written by the same people with the same software):
  *
  *   d_i  = sqrt(sum over traits (distance * how far apart)^2)
@@ -24,7 +24,8 @@
 
 #include "foretoken/study.h"
 
-struct ft_evidence *evidence_load(struct ft_error *err)
+/* The runs under unnamed stacks, or those under all others: no question asks for both. */
+struct ft_evidence *evidence_load(bool unnamed, struct ft_error *err)
 	__attribute__((warn_unused_result));
 void evidence_free(struct ft_evidence *evidence);
 const struct ft_digest *evidence_digest(const struct ft_evidence *evidence);
@@ -36,8 +37,8 @@ struct evidence_answer {
 	struct ft_near nearest[FT_NEAREST];
 };
 
-/* group: of a measured row, whose own source then counts nothing; NULL: all count. False
- * when no run is left. */
+/* group: of a measured row, whose own source (that of the loaded runs of this group) then
+ * counts nothing; NULL: all count. False when no run is left. */
 bool evidence_ask(const struct ft_evidence *evidence, const struct ft_traits *of,
 		  const char *group, struct evidence_answer *answer,
 		  struct ft_error *err) __attribute__((warn_unused_result));

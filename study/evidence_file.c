@@ -1,4 +1,4 @@
-/* study/evidence_file.c - study/ranges.yaml and study/residuals.csv read */
+/* study/evidence_file.c - study/ranges.yaml and one of the two files of runs that it names, read */
 #include "study/evidence_file.h"
 
 #include <stddef.h>
@@ -26,18 +26,17 @@ static bool read_distances(const struct node *node, struct ft_evidence *e,
 
 #define AT(field) offsetof(struct run, field)
 
-/* What a column of study/residuals.csv becomes. */
+/* What a column of such a file becomes. */
 struct column {
 	const char *name;
 	size_t at; /* in a run */
-	enum { NOTHING, WORD, TRUTH, NUMBER, ABOVE_ZERO, SOURCE } is;
+	enum { NOTHING, WORD, NUMBER, ABOVE_ZERO, SOURCE } is;
 };
 
 static const struct column others[] = {
 	{ "id", AT(id), WORD },
 	{ "group", AT(group), WORD },
 	{ "source", AT(source), SOURCE },
-	{ "unnamed", AT(traits.unnamed), TRUTH },
 	{ "kernel_spread_frac", AT(traits.kernel_spread_frac), NUMBER },
 	{ "host_spread_frac", AT(traits.host_spread_frac), NUMBER },
 	{ "log_ratio", AT(log_ratio), NUMBER },
@@ -97,17 +96,6 @@ static bool number_in(const struct csv_rows *rows, size_t i, const struct column
 	return ft_fail(err, &at, "%s should be above 0", c->name);
 }
 
-static bool truth_in(const struct csv_rows *rows, size_t i, const struct column *c,
-		     bool *value, struct ft_error *err)
-{
-	struct ft_mark at = csv_rows_mark(rows, i);
-	const char *text = rows->cell[i].text;
-
-	*value = !strcmp(text, "true");
-	return *value || !strcmp(text, "false") ||
-	       ft_fail(err, &at, "%s should be true or false", c->name);
-}
-
 /* r begins as the run before: rows that follow each other have most of theirs in common. */
 static bool read_run(struct ft_evidence *e, const struct csv_rows *rows,
 		     const struct column *column, struct run *r, struct ft_error *err)
@@ -123,14 +111,14 @@ static bool read_run(struct ft_evidence *e, const struct csv_rows *rows,
 			memcpy(at, &cell->text, sizeof(cell->text));
 		else if (c->is == SOURCE)
 			r->source = source_of(e, cell->text);
-		else if (!(c->is == TRUTH ? truth_in(rows, i, c, at, err) :
-					    number_in(rows, i, c, at, err)))
+		else if (!number_in(rows, i, c, at, err))
 			return false;
 	}
 	return true;
 }
 
-static bool read_runs(const char *path, struct ft_evidence *e, struct ft_error *err)
+static bool read_runs(const char *path, bool unnamed, struct ft_evidence *e,
+		      struct ft_error *err)
 {
 	struct csv_rows *rows = csv_open_file(&e->mem, path, err);
 	struct column *column = rows ? find_columns(e, rows, err) : NULL;
@@ -142,41 +130,43 @@ static bool read_runs(const char *path, struct ft_evidence *e, struct ft_error *
 	while ((more = csv_next(rows)) > 0) {
 		if (e->n)
 			e->run[e->n] = e->run[e->n - 1];
+		e->run[e->n].traits.unnamed = unnamed;
 		if (!read_run(e, rows, column, &e->run[e->n++], err))
 			return false;
 	}
 	return !more;
 }
 
-static bool read_all(struct ft_evidence *e, struct ft_error *err)
+static bool read_all(bool unnamed, struct ft_evidence *e, struct ft_error *err)
 {
 	const char *path = file_find(&e->mem, "study", "ranges", NULL, err);
 	struct node *node = path ? node_read_file(&e->mem, path, err) : NULL;
 	struct reader r = reader_open(node, err);
 	const struct node *distances;
-	const char *runs;
+	const char *runs[2]; /* by whether their stack is unnamed */
 
 	if (!node)
 		return false;
 	read_provenance(&r, &e->mem);
-	runs = read_text(&r, "runs", "");
+	runs[false] = read_text(&r, "runs", "");
+	runs[true] = read_text(&r, "unnamed_runs", "");
 	distances = read_need(&r, "distance");
 	e->widening = read_quantity(&r, "widening", DIM_NONE, 0);
 	e->missing_sources = read_quantity(&r, "missing_sources", DIM_NONE, 0);
 	if (!r.from)
 		reader_fail(&r, NULL, "lacks provenance: {kind, source, date}");
 	return reader_close(&r) && read_distances(distances, e, err) &&
-	       read_runs(file_beside(&e->mem, path, runs), e, err);
+	       read_runs(file_beside(&e->mem, path, runs[unnamed]), unnamed, e, err);
 }
 
-struct ft_evidence *evidence_load(struct ft_error *err)
+struct ft_evidence *evidence_load(bool unnamed, struct ft_error *err)
 {
 	PLAIN_NUMBERS;
 	struct arena mem = { 0 };
 	struct ft_evidence *e = ARENA_NEW(&mem, struct ft_evidence);
 
 	e->mem = mem;
-	if (read_all(e, err))
+	if (read_all(unnamed, e, err))
 		return e;
 	evidence_free(e);
 	return NULL;

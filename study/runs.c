@@ -100,11 +100,11 @@ static void gather(struct whole *w, const struct filter *f, size_t n)
 	w->runs.run = ARENA_ARRAY(&w->mem, e->n + 1, struct ft_measured);
 	for (size_t i = 0; i < e->n; i++) {
 		const struct run *r = &e->run[i];
-		bool all = !r->traits.unnamed;
+		size_t passed = 0;
 
-		for (size_t k = 0; all && k < n; k++)
-			all = passes(&f[k], e, r);
-		if (all)
+		while (passed < n && passes(&f[passed], e, r))
+			passed++;
+		if (passed == n)
 			w->runs.run[w->runs.n++] = (struct ft_measured){
 				.id = r->id,
 				.source = e->source[r->source],
@@ -129,7 +129,7 @@ struct ft_runs *ft_runs_find(const char *const *filters, size_t n, struct ft_err
 			ft_runs_free(&w->runs);
 			return NULL;
 		}
-	w->evidence = evidence_load(err);
+	w->evidence = evidence_load(false, err);
 	if (!w->evidence) {
 		ft_runs_free(&w->runs);
 		return NULL;

@@ -121,10 +121,12 @@ static bool load_work(struct whole *w, struct reader *r, struct ft_error *err)
 	s->stack =
 		shelf_stack(w->scenario.shelf, stack ? stack->text : FT_STACK_UNNAMED,
 			    stack ? &stack->mark : NULL, err);
-	s->evidence = shelf_evidence(w->scenario.shelf, err);
-	if (s->stack && !w->model->vocab_multiple)
+	if (!s->stack)
+		return false;
+	s->evidence = shelf_evidence(w->scenario.shelf, s->stack->unnamed, err);
+	if (!w->model->vocab_multiple)
 		w->model->vocab_multiple = s->stack->layout.vocab_multiple;
-	return s->evidence && s->stack && stack_runs_there(s, stack, &w->mem, err) &&
+	return s->evidence && stack_runs_there(s, stack, &w->mem, err) &&
 	       ft_scenario_ccl(s, err);
 }
 

@@ -154,9 +154,11 @@ const struct ft_prices *shelf_prices(struct ft_shelf *s, const char *name,
 		      put(s, PRICES, name ? name : "", ft_prices_load(name, at, err));
 }
 
-const struct ft_evidence *shelf_evidence(struct ft_shelf *s, struct ft_error *err)
+const struct ft_evidence *shelf_evidence(struct ft_shelf *s, bool unnamed,
+					 struct ft_error *err)
 {
-	void *part = look(s, EVIDENCE, "");
+	const char *key = unnamed ? "unnamed" : "named";
+	void *part = look(s, EVIDENCE, key);
 
-	return part ? part : put(s, EVIDENCE, "", evidence_load(err));
+	return part ? part : put(s, EVIDENCE, key, evidence_load(unnamed, err));
 }

@@ -25,8 +25,9 @@ const struct ft_ccl *shelf_ccl_of(struct ft_shelf *shelf, const struct ft_stack 
 const struct ft_prices *shelf_prices(struct ft_shelf *shelf, const char *name,
 				     const struct ft_mark *at, struct ft_error *err);
 
-/* The measured runs, read once. */
-const struct ft_evidence *shelf_evidence(struct ft_shelf *shelf, struct ft_error *err);
+/* The measured runs under unnamed stacks, or those under all others, read once. */
+const struct ft_evidence *shelf_evidence(struct ft_shelf *shelf, bool unnamed,
+					 struct ft_error *err);
 
 /* What was found before a scenario was refused, or loaded. */
 struct scenario_seen {

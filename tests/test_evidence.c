@@ -266,14 +266,19 @@ static void what_was_rounded_is_no_difference(void **state)
 static void the_tree_s_own_evidence_loads(void **state)
 {
 	struct ft_error err = { 0 };
-	struct ft_evidence *e = evidence_load(&err);
 
 	(void)state;
-	ok_or_say(e, err);
-	assert_true(e->n > 100 && e->n_sources > 5);
-	for (size_t i = 0; i < e->n; i++)
-		assert_true(isfinite(e->run[i].log_ratio));
-	evidence_free(e);
+	for (int unnamed = 0; unnamed < 2; unnamed++) {
+		struct ft_evidence *e = evidence_load(unnamed, &err);
+
+		ok_or_say(e, err);
+		assert_true(e->n > 100 && e->n_sources > 5);
+		for (size_t i = 0; i < e->n; i++) {
+			assert_true(isfinite(e->run[i].log_ratio));
+			assert_int_equal(e->run[i].traits.unnamed, unnamed);
+		}
+		evidence_free(e);
+	}
 }
 
 int main(void)

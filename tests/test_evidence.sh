@@ -67,7 +67,8 @@ ranged() { # true|false NAME: the nearest runs are those of stacks that are unna
 	printf 'model: llama3-8b\ncluster: {gpu: h100-sxm, gpus: 8}\nstack: %s\ntraining: {sequence_length: 4096, global_batch_size: 64}\n' "$tmp/$2.yaml" >"$tmp/ranged.yaml" &&
 		$f simulate "$tmp/ranged.yaml" --json >"$tmp/$2.json" 2>"$tmp/e" && python3 -c 'import csv, json, math, sys
 near = json.load(open(sys.argv[2]))["nearest_runs"]
-rows = [r for r in csv.DictReader(l for l in open("study/residuals.csv") if l[0] != "#")]
+rows = [{**r, "unnamed": u} for u, name in (("false", "residuals"), ("true", "residuals-unnamed"))
+        for r in csv.DictReader(l for l in open("study/%s.csv" % name) if l[0] != "#")]
 assert len(near) == 3
 for n in near:
     of = {r["unnamed"] for r in rows if r["id"] == n["id"] and abs(math.expm1(-float(r["log_ratio"])) - n["error_frac"]) < 1e-9}
@@ -115,10 +116,17 @@ broken() { # WORDS EDIT: a change of the runs, and what is said
 ok "a number that is none" broken "residuals.csv:3:" '3s/,[^,]*$/,fast/'
 # gpus is the thirteenth number
 ok "no GPUs" broken "gpus should be above 0" '3s/^\(\([^,]*,\)\{12\}\)[0-9]*/\10/'
-ok "neither named nor unnamed" broken "residuals.csv:3:" '3s/,false,/,no,/'
-ok "which is told" grep -q "unnamed should be true or false" "$tmp/said"
 ok "a column that is gone" broken "lacks the column log_ratio" '2s/log_ratio/ratio/'
 ok "no runs at all" broken "run \`make residuals\`" '3,$d'
+apart() { # with the runs under named stacks gone, one without a stack answers; with the others damaged, it does not
+	FORETOKEN_DATA=$tmp/data $f simulate "$tmp/a.yaml" >"$tmp/said" 2>&1 || return 1
+	cp study/residuals.csv "$tmp/data/study/"
+	sed -i '3s/,[^,]*$/,fast/' "$tmp/data/study/residuals-unnamed.csv"
+	FORETOKEN_DATA=$tmp/data $f simulate $a >/dev/null 2>&1 &&
+		! FORETOKEN_DATA=$tmp/data $f simulate "$tmp/a.yaml" >"$tmp/said" 2>&1 &&
+		grep -qF "residuals-unnamed.csv:3:" "$tmp/said"
+}
+ok "runs under stacks that nobody named are apart from the others" apart
 sed 's/^  gpu: 0.3/  gpo: 0.3/' study/ranges.yaml >"$tmp/data/study/ranges.yaml"
 ok "a trait that is none" broken "unknown key 'gpo'" ''
 

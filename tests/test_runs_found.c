@@ -151,7 +151,7 @@ static void all_are_found(const struct csv *t, const struct filter *f, size_t n_
 
 	ok_or_say(runs, err);
 	for (size_t row = 0; row < t->n_rows; row++) {
-		bool all = !strcmp(cell(t, row, "unnamed"), "false");
+		bool all = true;
 
 		for (size_t i = 0; i < n_filters; i++)
 			all &= passes(t, row, &f[i]);

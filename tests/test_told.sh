@@ -73,7 +73,7 @@ browsed() { # rows that a filter leaves, with all that is said of them; each onc
 		echo "$filter"
 		$f runs $filter --json | jq -c .
 	done >"$tmp/browsed" && python3 -c 'import csv, fnmatch, json, math, sys
-rows = [r for r in csv.DictReader(l for l in open(sys.argv[1]) if l[0] != "#") if r["unnamed"] == "false"]
+rows = [r for r in csv.DictReader(l for l in open(sys.argv[1]) if l[0] != "#")]
 def left(row, word):
     key, want = word.split("=")
     if key in ("id", "source", "gpu", "stack", "sharding"):

@@ -102,7 +102,8 @@ const char *ft_scenario_key(size_t i, const char **about);
 /* Its default in words; NULL: what an answer states under `scenario`, or none. */
 const char *ft_scenario_key_usual(const char *path);
 
-/* What makes one training run like another. study/residuals.csv has a column for each. */
+/* What makes one training run like another. study/residuals.csv has a column for each
+ * but unnamed, whose runs are in study/residuals-unnamed.csv. */
 struct ft_traits {
 	const char *gpu, *generation; /* as communication libraries tell them apart */
 	const char *stack, *stack_root;
