@@ -137,6 +137,16 @@ static bool read_runs(const char *path, bool unnamed, struct ft_evidence *e,
 	return !more;
 }
 
+/* The file of runs that a key names. */
+static const char *read_file_of_runs(struct reader *r, const char *key)
+{
+	const char *file = read_text(r, key, "");
+
+	if (!file[0])
+		reader_fail(r, NULL, "lacks the key '%s': the file of runs", key);
+	return file;
+}
+
 static bool read_all(bool unnamed, struct ft_evidence *e, struct ft_error *err)
 {
 	const char *path = file_find(&e->mem, "study", "ranges", NULL, err);
@@ -148,8 +158,8 @@ static bool read_all(bool unnamed, struct ft_evidence *e, struct ft_error *err)
 	if (!node)
 		return false;
 	read_provenance(&r, &e->mem);
-	runs[false] = read_text(&r, "runs", "");
-	runs[true] = read_text(&r, "unnamed_runs", "");
+	runs[false] = read_file_of_runs(&r, "runs");
+	runs[true] = read_file_of_runs(&r, "unnamed_runs");
 	distances = read_need(&r, "distance");
 	e->widening = read_quantity(&r, "widening", DIM_NONE, 0);
 	e->missing_sources = read_quantity(&r, "missing_sources", DIM_NONE, 0);

@@ -129,6 +129,8 @@ apart() { # with the runs under named stacks gone, one without a stack answers; 
 ok "runs under stacks that nobody named are apart from the others" apart
 sed 's/^  gpu: 0.3/  gpo: 0.3/' study/ranges.yaml >"$tmp/data/study/ranges.yaml"
 ok "a trait that is none" broken "unknown key 'gpo'" ''
+sed /^unnamed_runs/d study/ranges.yaml >"$tmp/data/study/ranges.yaml"
+ok "no file of runs" broken "lacks the key 'unnamed_runs'" ''
 
 # A row of a known group gets its range from the other sources: the same row under another
 # group's name has its own source in the range.
