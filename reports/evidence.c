@@ -119,9 +119,8 @@ static const char *on_dropped(const struct ft_scenario *s, const struct ft_outco
 static const char *on_wide_experts(const struct ft_scenario *s,
 				   const struct ft_outcome *o, char text[SENTENCE])
 {
-	double experts = 0;
-
 	bool breaks = ft_plan_experts_break(s->plan, &s->stack->layout);
+	double experts = 0;
 
 	if (!breaks && !ft_plan_wide_experts(s->plan, &s->stack->layout))
 		return "";

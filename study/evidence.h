@@ -2,8 +2,9 @@
  * study/evidence.h - what measured runs say of a prediction: its range, and the runs nearest
  *
  * study/residuals.csv has r = ln(measured / predicted) of every measured step under its own
- * stack, study/residuals-unnamed.csv under the stack that nobody named, with its traits; study/ranges.yaml says how far apart traits are. For a new plan x and run i of
- * source s (whose runs were written by the same people with the same software):
+ * stack, study/residuals-unnamed.csv under the stack that nobody named, each with its traits;
+ * study/ranges.yaml says how far apart traits are. For a new plan x and run i of source s
+ * (whose runs were written by the same people with the same software):
  *
  *   d_i  = sqrt(sum over traits (distance * how far apart)^2)
  *   c_s  = exp(-min of d_i in s)              how near the source is; far ones count less

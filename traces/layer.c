@@ -310,13 +310,17 @@ static void take_up(struct builder *b, bool backward, bool routed)
 		await_event(b, b->exchanged);
 }
 
-/* Of the ten pieces of a pair a partial graph holds what precedes the exchange of tokens, in
- * the forward, the backward and the gradients of weights. */
+/* Megatron Core's schedule launches a pair in ten pieces; a partial graph holds three of them, attention and router, in the
+ * forward, the backward and the gradients of weights (docs/findings.md). */
+enum { PIECES = 10, PIECES_IN_PARTIAL_GRAPH = 3 };
+
 static double pieces_launched(enum ft_graphs graphs)
 {
 	if (graphs == FT_GRAPHS_FULL)
 		return 0;
-	return graphs == FT_GRAPHS_PARTIAL ? 0.7 : 1;
+	return graphs == FT_GRAPHS_PARTIAL ?
+		       (double)(PIECES - PIECES_IN_PARTIAL_GRAPH) / PIECES :
+		       1;
 }
 
 void layer_pair(struct builder *b, int64_t forward, int64_t backward)
