@@ -4,7 +4,7 @@
 # make check      layers, headers, then every test (TAP, through prove)
 # make validate   predictions against every measured row we have
 # make profiles   GPU profiles of published and measured rows anew; review the diff
-# make residuals  study/residuals*.csv anew: errors of all measured steps, for ranges
+# make residuals  study/residuals*.csv and groups.csv anew: errors of all measured steps, for ranges
 # make search     the constants of the predictors' covariances, searched again; prints them
 # make bench      speed, one line a case
 # make SAN=1 ...  the same under ASan and UBSan, in a build folder of its own
@@ -84,7 +84,7 @@ REPORT_PAGE := reports/page/report.html reports/page/report.css reports/page/rep
 SERVE_PAGE  := $(wildcard serve/page/*)
 PAGES       := $B/report_page.o $B/serve_page.o
 DATA     := $(wildcard hw/gpus/* hw/nodes/* hw/fabrics/* hw/parts/* hw/sites/* models/*.yaml stacks/*.yaml stacks/ccl/* cost/prices/* cost/factors.yaml \
-            study/ranges.yaml study/residuals.csv study/residuals-unnamed.csv)
+            study/ranges.yaml study/groups.csv study/residuals.csv study/residuals-unnamed.csv)
 
 .PHONY: all help deps demo check check-only coverage coverage-tests mutants rules format validate residuals profiles search bench fuzz fuzz-mutants golden clean
 .SECONDARY:

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """scripts/residuals.py [--check EVERY] PROGRAM [FILE...] - study/residuals.csv and residuals-unnamed.csv: every
-measured step, what it is like, and ln(measured / predicted)
+measured step, what it is like, and ln(measured / predicted); study/groups.csv: whose groups of rows they are
 
 FILE...: measurements/steps/*.csv unless given. Each row is predicted twice: under the stack that it was run with, for
 the first file, and under the one that foretoken takes when nobody names a stack (generic; generic-2022 where the row's
@@ -24,8 +24,9 @@ import subprocess
 import sys
 import tempfile
 
-OTHERS = ["id", "group", "source", "kernel_spread_frac", "host_spread_frac", "log_ratio", "tokens_per_s_per_gpu"]
+OTHERS = ["id", "source", "kernel_spread_frac", "host_spread_frac", "log_ratio", "tokens_per_s_per_gpu"]
 TABLES = {False: "study/residuals.csv", True: "study/residuals-unnamed.csv"}  # by whether the stack is unnamed
+GROUPS = "study/groups.csv"
 UNNAMED = (("generic", ""), ("generic-2022", "megatron-lm-2022"))  # stack, root of those it stands for
 
 
@@ -117,14 +118,30 @@ def check(program, paths, patterns, every):
     other = [r for r in rows if (r["unnamed"], tuple(cells(r).values())) not in kept]
     for r in other:
         print("%s has not: %s" % (TABLES[r["unnamed"]], ",".join(cells(r).values())), file=sys.stderr)
+    unknown = set(groups_of(rows)) - {tuple(r.values()) for r in csv.DictReader(text_of(GROUPS))}
+    for pair in sorted(unknown):
+        print("%s has not: %s" % (GROUPS, ",".join(pair)), file=sys.stderr)
     print("%d rows" % len(rows))
-    if other or not rows:
+    if other or unknown or not rows:
         raise SystemExit("the tables are of another program: run `make residuals`")
+
+
+def groups_of(rows):
+    return sorted({(r["group"], r["source"]) for r in rows})
 
 
 def cells(row):
     """What stands in a table of a row: which of the tables says whether its stack is unnamed."""
-    return {k: "%.6g" % v if isinstance(v, float) else str(v) for k, v in row.items() if k != "unnamed"}
+    return {k: "%.6g" % v if isinstance(v, float) else str(v)
+            for k, v in row.items() if k not in ("unnamed", "group")}
+
+
+def write(name, head, rows):
+    with open(name + ".part", "w", newline="") as out:
+        out.write("# written by `make residuals`; do not edit. %s\n" % head)
+        writer = csv.DictWriter(out, list(rows[0]), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
 
 
 def predicted(program, paths, patterns):
@@ -145,14 +162,12 @@ def main():
         rows = predicted(program, paths, patterns)
     for unnamed, name in TABLES.items():
         of = [r for r in rows if r["unnamed"] == unnamed]
-        with open(name + ".part", "w", newline="") as out:
-            out.write("# written by `make residuals`; do not edit. log_ratio: ln(measured / predicted) of a step; "
-                      "tokens_per_s_per_gpu: measured\n")
-            writer = csv.DictWriter(out, list(cells(of[0])), lineterminator="\n")
-            writer.writeheader()
-            writer.writerows(cells(r) for r in of)
+        write(name, "log_ratio: ln(measured / predicted) of a step; tokens_per_s_per_gpu: measured",
+              [cells(r) for r in of])
         print("%s: %d rows of %d sources" % (name, len(of), len({r["source"] for r in of})))
-    for name in TABLES.values():
+    write(GROUPS, "group: of rows of measurements/steps/; source: whose they are, by measurements/sources.csv",
+          [{"group": g, "source": s} for g, s in groups_of(rows)])
+    for name in (*TABLES.values(), GROUPS):
         os.replace(name + ".part", name)
 
 

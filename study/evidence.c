@@ -52,9 +52,9 @@ static void weigh(const struct ft_evidence *e, const struct ft_traits *of,
 {
 	q->seen = ARENA_ARRAY(&q->mem, e->n, struct seen);
 	q->source = ARENA_ARRAY(&q->mem, e->n_sources, struct source);
-	for (size_t i = 0; group && i < e->n; i++)
-		if (!strcmp(e->run[i].group, group))
-			q->source[e->run[i].source].silent = true;
+	for (size_t i = 0; group && i < e->n_groups; i++)
+		if (!strcmp(e->group[i].name, group))
+			q->source[e->group[i].source].silent = true;
 	for (size_t i = 0; i < e->n; i++) {
 		const struct run *r = &e->run[i];
 		struct source *from = &q->source[r->source];

@@ -3,8 +3,9 @@
  *
  * study/residuals.csv has r = ln(measured / predicted) of every measured step under its own
  * stack, study/residuals-unnamed.csv under the stack that nobody named, each with its traits;
- * study/ranges.yaml says how far apart traits are. For a new plan x and run i of source s
- * (whose runs were written by the same people with the same software):
+ * study/groups.csv says whose groups of rows they are, study/ranges.yaml how far apart traits
+ * are. For a new plan x and run i of source s (whose runs were written by the same people with
+ * the same software):
  *
  *   d_i  = sqrt(sum over traits (distance * how far apart)^2)
  *   c_s  = exp(-min of d_i in s)              how near the source is; far ones count less
@@ -38,8 +39,8 @@ struct evidence_answer {
 	struct ft_near nearest[FT_NEAREST];
 };
 
-/* group: of a measured row, whose own source (that of the loaded runs of this group) then
- * counts nothing; NULL: all count. False when no run is left. */
+/* group: of a measured row, whose own source then counts nothing; NULL: all count. False when
+ * no run is left. */
 bool evidence_ask(const struct ft_evidence *evidence, const struct ft_traits *of,
 		  const char *group, struct evidence_answer *answer,
 		  struct ft_error *err) __attribute__((warn_unused_result));

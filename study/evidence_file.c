@@ -1,4 +1,4 @@
-/* study/evidence_file.c - study/ranges.yaml and one of the two files of runs that it names, read */
+/* study/evidence_file.c - study/ranges.yaml, one of the two files of runs that it names, and whose groups they are */
 #include "study/evidence_file.h"
 
 #include <stddef.h>
@@ -35,7 +35,6 @@ struct column {
 
 static const struct column others[] = {
 	{ "id", AT(id), WORD },
-	{ "group", AT(group), WORD },
 	{ "source", AT(source), SOURCE },
 	{ "kernel_spread_frac", AT(traits.kernel_spread_frac), NUMBER },
 	{ "host_spread_frac", AT(traits.host_spread_frac), NUMBER },
@@ -137,13 +136,35 @@ static bool read_runs(const char *path, bool unnamed, struct ft_evidence *e,
 	return !more;
 }
 
-/* The file of runs that a key names. */
-static const char *read_file_of_runs(struct reader *r, const char *key)
+static bool read_groups(const char *path, struct ft_evidence *e, struct ft_error *err)
+{
+	struct csv *t = csv_read_file(&e->mem, path, err);
+	int group = t ? csv_column(t, "group") : -1;
+	int source = t ? csv_column(t, "source") : -1;
+
+	if (!t)
+		return false;
+	if (group < 0 || source < 0) {
+		return ft_fail(err, &(struct ft_mark){ path, t->header_line, 1 },
+			       "should have the columns group and source: run `make "
+			       "residuals`");
+	}
+	e->n_groups = t->n_rows;
+	e->group = ARENA_ARRAY(&e->mem, t->n_rows, struct group);
+	for (size_t i = 0; i < t->n_rows; i++) {
+		e->group[i].name = csv_text(t, i, group);
+		e->group[i].source = source_of(e, csv_text(t, i, source));
+	}
+	return true;
+}
+
+/* The file that a key names. */
+static const char *read_file_beside(struct reader *r, const char *key, const char *what)
 {
 	const char *file = read_text(r, key, "");
 
 	if (!file[0])
-		reader_fail(r, NULL, "lacks the key '%s': the file of runs", key);
+		reader_fail(r, NULL, "lacks the key '%s': the file of %s", key, what);
 	return file;
 }
 
@@ -153,20 +174,22 @@ static bool read_all(bool unnamed, struct ft_evidence *e, struct ft_error *err)
 	struct node *node = path ? node_read_file(&e->mem, path, err) : NULL;
 	struct reader r = reader_open(node, err);
 	const struct node *distances;
-	const char *runs[2]; /* by whether their stack is unnamed */
+	const char *runs[2], *groups; /* runs: by whether their stack is unnamed */
 
 	if (!node)
 		return false;
 	read_provenance(&r, &e->mem);
-	runs[false] = read_file_of_runs(&r, "runs");
-	runs[true] = read_file_of_runs(&r, "unnamed_runs");
+	runs[false] = read_file_beside(&r, "runs", "runs");
+	runs[true] = read_file_beside(&r, "unnamed_runs", "runs");
+	groups = read_file_beside(&r, "groups", "groups");
 	distances = read_need(&r, "distance");
 	e->widening = read_quantity(&r, "widening", DIM_NONE, 0);
 	e->missing_sources = read_quantity(&r, "missing_sources", DIM_NONE, 0);
 	if (!r.from)
 		reader_fail(&r, NULL, "lacks provenance: {kind, source, date}");
 	return reader_close(&r) && read_distances(distances, e, err) &&
-	       read_runs(file_beside(&e->mem, path, runs[unnamed]), unnamed, e, err);
+	       read_runs(file_beside(&e->mem, path, runs[unnamed]), unnamed, e, err) &&
+	       read_groups(file_beside(&e->mem, path, groups), e, err);
 }
 
 struct ft_evidence *evidence_load(bool unnamed, struct ft_error *err)

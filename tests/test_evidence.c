@@ -10,6 +10,7 @@ enum { MOST_RUNS = 400 };
 struct made {
 	struct ft_evidence e;
 	struct run run[MOST_RUNS];
+	struct group group[MOST_RUNS]; /* of each run */
 	const char *source[MOST_RUNS];
 };
 
@@ -40,6 +41,7 @@ static struct made *make(void)
 	struct made *m = calloc(1, sizeof(*m));
 
 	m->e.run = m->run;
+	m->e.group = m->group;
 	m->e.source = m->source;
 	for (int i = 0; i < MOST_TRAITS; i++)
 		m->e.distance[i] = 1;
@@ -55,11 +57,10 @@ static struct run *add(struct made *m, const char *source, double log_ratio)
 		s++;
 	if (s == m->e.n_sources)
 		m->source[m->e.n_sources++] = source;
-	*r = (struct run){ .id = source,
-			   .group = source,
-			   .source = s,
-			   .traits = plain(),
-			   .log_ratio = log_ratio };
+	m->group[m->e.n_groups++] = (struct group){ source, s };
+	*r = (struct run){
+		.id = source, .source = s, .traits = plain(), .log_ratio = log_ratio
+	};
 	return r;
 }
 
@@ -124,7 +125,8 @@ static void a_row_s_own_source_is_silent(void **state)
 
 	(void)state;
 	add(m, "mine", 0.9);
-	add(m, "mine", 0.9)->group = "another file of mine";
+	add(m, "mine", 0.9);
+	m->group[1].name = "another file of mine";
 	add(m, "other", 0.1);
 	assert_true(ask(m, plain(), NULL).high > 0.5);
 	a = ask(m, plain(), "another file of mine");

@@ -114,8 +114,8 @@ broken() { # WORDS EDIT: a change of the runs, and what is said
 	! FORETOKEN_DATA=$tmp/data $f simulate $a >"$tmp/said" 2>&1 && grep -qF "$1" "$tmp/said"
 }
 ok "a number that is none" broken "residuals.csv:3:" '3s/,[^,]*$/,fast/'
-# gpus is the thirteenth number
-ok "no GPUs" broken "gpus should be above 0" '3s/^\(\([^,]*,\)\{12\}\)[0-9]*/\10/'
+# gpus is the twelfth number
+ok "no GPUs" broken "gpus should be above 0" '3s/^\(\([^,]*,\)\{11\}\)[0-9]*/\10/'
 ok "a column that is gone" broken "lacks the column log_ratio" '2s/log_ratio/ratio/'
 ok "no runs at all" broken "run \`make residuals\`" '3,$d'
 apart() { # with the runs under named stacks gone, one without a stack answers; with the others damaged, it does not
@@ -131,6 +131,12 @@ sed 's/^  gpu: 0.3/  gpo: 0.3/' study/ranges.yaml >"$tmp/data/study/ranges.yaml"
 ok "a trait that is none" broken "unknown key 'gpo'" ''
 sed /^unnamed_runs/d study/ranges.yaml >"$tmp/data/study/ranges.yaml"
 ok "no file of runs" broken "lacks the key 'unnamed_runs'" ''
+cp study/ranges.yaml "$tmp/data/study/"
+sed s/^group,/groups,/ study/groups.csv >"$tmp/data/study/groups.csv"
+ok "groups without a column" broken "groups.csv:2:1: error: should have the columns group and source" ''
+rm "$tmp/data/study/groups.csv"
+ok "no groups" broken "groups.csv" ''
+cp study/groups.csv "$tmp/data/study/"
 
 # A row of a known group gets its range from the other sources: the same row under another
 # group's name has its own source in the range.
@@ -138,6 +144,14 @@ m=measurements/steps/torchtitan-benchmarks-2024-12.csv
 sed 's/,torchtitan-benchmarks-2024-12,/,nobody knows it,/' $m >"$tmp/m.csv"
 $f validate $m --json >"$tmp/known.json" && $f validate "$tmp/m.csv" --json >"$tmp/unknown.json"
 ok "a known source is left out" py '[r["predicted"] for r in d[0]["rows"]] == [r["predicted"] for r in d[1]["rows"]] and [r["low"] for r in d[0]["rows"]] != [r["low"] for r in d[1]["rows"]]' "$tmp/known.json" "$tmp/unknown.json"
+
+# Also where its rows are all in the other file: FlagPerf's own stack is one that nobody named.
+grep -v '^#' measurements/steps/flagperf.csv | sed -n '1p;/,paddle-2.5,/p' >"$tmp/paddle.csv"
+sed 's/,paddle-2.5,/,nobody knows it,/' "$tmp/paddle.csv" >"$tmp/unknown.csv"
+for t in paddle unknown; do
+	$f validate "$tmp/$t.csv" --set stack=megatron-core-2024 --json >"$tmp/$t.json" || exit
+done
+ok "whatever file its rows are in" py 'len(d[0]["rows"]) > 0 and [r["predicted"] for r in d[0]["rows"]] == [r["predicted"] for r in d[1]["rows"]] and [r["low"] for r in d[0]["rows"]] != [r["low"] for r in d[1]["rows"]]' "$tmp/paddle.json" "$tmp/unknown.json"
 
 ok "rows on many threads give the same bytes each time" sh -c "for i in 1 2 3; do $f validate measurements/steps/h100-steps.csv --json >$tmp/t\$i.json || exit; done; cmp $tmp/t1.json $tmp/t2.json && cmp $tmp/t2.json $tmp/t3.json"
 ok "in the order of the file" sh -c "python3 -c 'import csv, json

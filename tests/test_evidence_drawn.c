@@ -8,7 +8,7 @@
 #include "study/traits.h"
 #include "tests/check.h"
 
-enum { DRAWS = 600, RUNS = 24, SOURCES = 6, WORDS = 8, NUMBERS = 9 };
+enum { DRAWS = 600, RUNS = 24, SOURCES = 6, GROUPS = 5, WORDS = 8, NUMBERS = 9 };
 
 static uint64_t seed = 41;
 
@@ -34,6 +34,7 @@ struct made {
 	struct ft_evidence e;
 	bool unnamed[RUNS + 1];
 	struct run run[RUNS];
+	struct group group[GROUPS];
 	const char *source[SOURCES];
 	const char *word[RUNS + 1][WORDS];
 	double number[RUNS + 1][NUMBERS];
@@ -90,17 +91,23 @@ static void draw(struct made *m)
 	*m = (struct made){ .e = { .widening = part(),
 				   .missing_sources = 3 * part() } };
 	m->e.run = m->run;
+	m->e.group = m->group;
+	m->e.n_groups = (size_t)rnd_below(&seed, GROUPS + 1);
 	m->e.source = m->source;
 	m->e.n_sources = (size_t)(1 + rnd_below(&seed, SOURCES));
 	m->e.n = (size_t)(1 + rnd_below(&seed, RUNS));
 	for (size_t s = 0; s < m->e.n_sources; s++)
 		m->source[s] = sources[s];
+	for (size_t i = 0; i < m->e.n_groups; i++)
+		m->group[i] = (struct group){
+			groups[rnd_below(&seed, 4)],
+			(size_t)rnd_below(&seed, (int)m->e.n_sources),
+		};
 	for (int t = 0; t < WORDS + NUMBERS; t++)
 		m->e.distance[t] = rnd_below(&seed, 4) ? part() : 0;
 	for (size_t i = 0; i < m->e.n; i++)
 		m->run[i] = (struct run){
 			.id = names[i % 16],
-			.group = groups[rnd_below(&seed, 4)],
 			.source = (size_t)rnd_below(&seed, (int)m->e.n_sources),
 			.traits = draw_traits(m, i),
 			/* some are equal */
@@ -131,8 +138,8 @@ static void find_speakers(const struct made *m, const char *group, struct worked
 {
 	bool silent[SOURCES] = { false };
 
-	for (size_t i = 0; i < m->e.n; i++)
-		silent[m->run[i].source] |= group && !strcmp(m->run[i].group, group);
+	for (size_t i = 0; i < m->e.n_groups; i++)
+		silent[m->group[i].source] |= group && !strcmp(m->group[i].name, group);
 	for (size_t i = 0; i < m->e.n; i++) {
 		double sum = 0;
 
