@@ -1,15 +1,19 @@
 #!/usr/bin/env python3
-"""calibrate/probes/jax/steps.py - training steps of Llama-shaped models in JAX, one JSON line a case.
+"""calibrate/probes/jax/steps.py - training steps of Llama-shaped models and mixtures in JAX, one JSON line a case.
 Optional: needs jax, optax and GPUs.
 
   python3 calibrate/probes/jax/steps.py CASES.json OUT.jsonl
 
-CASES.json is a list of maps: `name`; `model`, keys of a Llama's config.json; `seq`; `mbs`, sequences a
-GPU; and, where they differ from the default, `remat` ("none", "full", "products": what products with
-weights give is kept), `trace` (false).
+CASES.json is a list of maps: `name`; `model`, keys of a Llama's config.json, and of a Qwen 3's (`qk_norm`: true), a
+Mistral's (`sliding_window`), a Gemma's (`hidden_act`, `tie_word_embeddings`) or a mixture's (`num_experts`,
+`num_experts_per_tok`, `moe_intermediate_size`); `seq`; `mbs`, sequences a GPU; and, where they differ from the default,
+`remat` ("none", "full", "products": what products with weights give is kept), `ga` (1) micro-batches a step, `unrolled`
+(false) instead of the scan, `optimizer` ("adamw", or "adafactor", "sgd", "sgd-momentum"), `capacity` of experts (none: no token is dropped),
+`trace` (false).
 
 Written as MaxText is: weights in fp32 laid over all GPUs (fsdp) and cast to bf16 where they are used, one
-scan over the layers, cuDNN's attention, the loss in fp32, AdamW with moments in fp32, all in one program that XLA compiles.
+scan over the layers, cuDNN's attention, tokens to experts by a sort and ragged products or, under a capacity, by products
+with masks of tokens and slots, the loss in fp32, AdamW with moments in fp32, all in one program that XLA compiles.
 `step_s` is the mean of steps one behind the other, `alone_s` the median of steps after a wait,
 `peak_bytes` what XLA plans for: its arguments, results and temporaries. With `trace` and TRACES in the environment a profile of one more step is
 written to TRACES/NAME.
@@ -32,13 +36,23 @@ WARM, STEPS = 3, 8
 KEPT = {"none": jax.checkpoint_policies.everything_saveable, "full": jax.checkpoint_policies.nothing_saveable,
         "products": jax.checkpoint_policies.dots_with_no_batch_dims_saveable}
 
+OPTIMIZERS = {"adamw": optax.adamw, "adafactor": optax.adafactor, "sgd": optax.sgd,
+              "sgd-momentum": functools.partial(optax.sgd, momentum=0.9)}
+
 
 def shapes(m):
     h, f, heads, kv = m["hidden_size"], m["intermediate_size"], m["num_attention_heads"], m["num_key_value_heads"]
-    d, n = m.get("head_dim", h // heads), m["num_hidden_layers"]
-    return {"embed": (m["vocab_size"], h), "head": (h, m["vocab_size"]), "norm": (h,),
-            "layers": {"q": (n, h, heads * d), "k": (n, h, kv * d), "v": (n, h, kv * d), "o": (n, heads * d, h),
-                       "gate": (n, h, f), "up": (n, h, f), "down": (n, f, h), "norm1": (n, h), "norm2": (n, h)}}
+    d, n, experts = m.get("head_dim", h // heads), m["num_hidden_layers"], m.get("num_experts")
+    layers = {"q": (n, h, heads * d), "k": (n, h, kv * d), "v": (n, h, kv * d), "o": (n, heads * d, h), "norm1": (n, h), "norm2": (n, h)}
+    if experts:
+        f = m["moe_intermediate_size"]
+        layers.update(router=(n, h, experts), gate=(n, experts, h, f), up=(n, experts, h, f), down=(n, experts, f, h))
+    else:
+        layers.update(gate=(n, h, f), up=(n, h, f), down=(n, f, h))
+    if m.get("qk_norm"):
+        layers.update(norm_q=(n, d), norm_k=(n, d))
+    head = {} if m.get("tie_word_embeddings") else {"head": (h, m["vocab_size"])}
+    return {"embed": (m["vocab_size"], h), **head, "norm": (h,), "layers": layers}
 
 
 def norm(x, weight):
@@ -55,28 +69,90 @@ def rotary(x):
     return jnp.concatenate([a * cos - b * sin, b * cos + a * sin], -1).astype(x.dtype)
 
 
-def layer(m, x, w):
+def gated(m, y, w, product):
+    act = jax.nn.gelu if m.get("hidden_act", "silu").startswith("gelu") else jax.nn.silu
+    return product(act(product(y, w["gate"])) * product(y, w["up"]), w["down"])
+
+
+def routed(m, y, w):
+    """Each token's experts and their weights: in fp32, of the largest alone."""
+    best, which = jax.lax.top_k(jnp.dot(y, w["router"]).astype(jnp.float32), m["num_experts_per_tok"])
+    return jax.nn.softmax(best, -1).astype(y.dtype), which
+
+
+def sorted_experts(m, y, w):
+    """Rows by expert, products of groups of rows, and back."""
+    b, s, h = y.shape
+    share, which = routed(m, y, w)
+    per = which.shape[-1]
+    order = jnp.argsort(which.reshape(-1))
+    rows = jnp.take(y.reshape(-1, h), order // per, axis=0)
+    sizes = jnp.bincount(which.reshape(-1), length=m["num_experts"]).astype(jnp.int32)
+    out = gated(m, rows, w, lambda x, wx: jax.lax.ragged_dot(x, wx, sizes))
+    back = jnp.take(out, jnp.argsort(order), axis=0).reshape(b, s, per, h)
+    return jnp.einsum("bskh,bsk->bsh", back, share)
+
+
+def masked_experts(m, capacity, y, w):
+    """Slots for the tokens of a sequence, filled and emptied by products with a mask."""
+    experts = m["num_experts"]
+    share, which = routed(m, y, w)
+    b, s, per = which.shape
+    slots = int(-(-s * per // experts) * capacity)
+    chosen = jax.nn.one_hot(which, experts, dtype=jnp.int32)
+    place = jnp.cumsum(chosen.reshape(b, s * per, experts), 1).reshape(chosen.shape) * chosen
+    share = jnp.sum(jnp.where(place <= slots, chosen, 0) * share[..., None], 2).astype(y.dtype)
+    fill = share[..., None] * jax.nn.one_hot(jnp.sum(place, 2), slots + 1, dtype=y.dtype)[..., 1:]
+    taken = fill.astype(bool).astype(y.dtype)
+    x = jnp.einsum("bsh,bsec->ebch", y, taken)
+    out = gated(m, x, w, lambda x, wx: jnp.einsum("ebcm,emn->ebcn", x, wx))
+    return jnp.einsum("ebch,bsec->bsh", out, fill)
+
+
+def layer(m, capacity, x, w):
     b, s, h = x.shape
-    heads, kv = m["num_attention_heads"], m["num_key_value_heads"]
+    heads, kv, window = m["num_attention_heads"], m["num_key_value_heads"], m.get("sliding_window")
     w = {k: v if k.startswith("norm") else v.astype(jnp.bfloat16) for k, v in w.items()}
     y = norm(x, w["norm1"])
     q, k, v = (jnp.dot(y, w[n]).reshape(b, s, c, -1) for n, c in (("q", heads), ("k", kv), ("v", kv)))
-    a = jax.nn.dot_product_attention(rotary(q), rotary(k), v, is_causal=True, implementation="cudnn")
+    if m.get("qk_norm"):
+        q, k = norm(q, w["norm_q"]), norm(k, w["norm_k"])
+    a = jax.nn.dot_product_attention(rotary(q), rotary(k), v, is_causal=True, implementation="cudnn",
+                                     local_window_size=(window - 1, 0) if window else None)
     x = x + jnp.dot(a.reshape(b, s, -1), w["o"])
     y = norm(x, w["norm2"])
-    return x + jnp.dot(jax.nn.silu(jnp.dot(y, w["gate"])) * jnp.dot(y, w["up"]), w["down"])
+    if not m.get("num_experts"):
+        return x + gated(m, y, w, jnp.dot)
+    return x + (masked_experts(m, capacity, y, w) if capacity else sorted_experts(m, y, w))
 
 
-def loss(m, remat, batch, weights, tokens):
+def loss(m, case, batch, weights, tokens):
     def body(x, w):
-        return jax.lax.with_sharding_constraint(layer(m, x, w), batch), None
+        return jax.lax.with_sharding_constraint(layer(m, case.get("capacity"), x, w), batch), None
 
+    remat = case.get("remat", "none")
     if remat != "none":
         body = jax.checkpoint(body, policy=KEPT[remat], prevent_cse=False)
-    x = weights["embed"].astype(jnp.bfloat16)[tokens]
-    x, _ = jax.lax.scan(body, jax.lax.with_sharding_constraint(x, batch), weights["layers"])
-    logits = jnp.dot(norm(x, weights["norm"]), weights["head"].astype(jnp.bfloat16)).astype(jnp.float32)
+    x = jax.lax.with_sharding_constraint(weights["embed"].astype(jnp.bfloat16)[tokens], batch)
+    x, _ = jax.lax.scan(body, x, weights["layers"], unroll=m["num_hidden_layers"] if case.get("unrolled") else 1)
+    head = weights["head"] if "head" in weights else weights["embed"].T
+    logits = jnp.dot(norm(x, weights["norm"]), head.astype(jnp.bfloat16)).astype(jnp.float32)
     return optax.softmax_cross_entropy_with_integer_labels(logits, jnp.roll(tokens, -1, 1)).mean()
+
+
+def gradients_of(m, case, batch, weights, tokens):
+    """Of one micro-batch, or their mean in fp32, one behind the other."""
+    micro, of_one = case.get("ga", 1), jax.value_and_grad(functools.partial(loss, m, case, batch))
+    if micro == 1:
+        return of_one(weights, tokens)
+
+    def add(sum_, part):
+        return jax.tree.map(jnp.add, sum_, of_one(weights, part)), None
+
+    parts = tokens.reshape(-1, micro, tokens.shape[1]).swapaxes(0, 1)
+    zero = (jnp.float32(0), jax.tree.map(jnp.zeros_like, weights))
+    sum_, _ = jax.lax.scan(add, zero, parts)
+    return jax.tree.map(lambda x: x / micro, sum_)
 
 
 def measured(case):
@@ -84,7 +160,7 @@ def measured(case):
     m, gpus = case["model"], len(jax.devices())
 
     def laid(shape):  # the longest side that is no layer's is what the GPUs share
-        sides = shape[1:] if len(shape) == 3 else shape
+        sides = shape[1:] if len(shape) > 2 else shape
         at = len(shape) - len(sides) + sides.index(max(sides))
         return NamedSharding(mesh, P() if len(shape) < 2 or len(sides) < 2 else P(*[None] * at, "fsdp"))
 
@@ -95,14 +171,14 @@ def measured(case):
     create = lambda: jax.tree.map(lambda s: jnp.ones(s) if len(s) == 1 or s[0] == m["num_hidden_layers"] and len(s) == 2
                                   else 0.02 * jax.random.normal(jax.random.key(sum(s)), s), tree, is_leaf=is_shape)
     weights = jax.jit(create, out_shardings=layout)()
-    optimizer = optax.adamw(1e-5)
+    optimizer = OPTIMIZERS[case.get("optimizer", "adamw")](1e-5)
     state = jax.jit(optimizer.init)(weights)
     batch = NamedSharding(mesh, P("fsdp"))
-    tokens = jax.device_put(jax.random.randint(jax.random.key(1), (case["mbs"] * gpus, case["seq"]), 0, m["vocab_size"]), batch)
+    tokens = jax.device_put(jax.random.randint(jax.random.key(1), (case["mbs"] * case.get("ga", 1) * gpus, case["seq"]), 0, m["vocab_size"]), batch)
 
     @functools.partial(jax.jit, donate_argnums=(0, 1))
     def step(weights, state, tokens):
-        value, gradients = jax.value_and_grad(functools.partial(loss, m, case.get("remat", "none"), batch))(weights, tokens)
+        value, gradients = gradients_of(m, case, batch, weights, tokens)
         changes, state = optimizer.update(gradients, state, weights)
         return optax.apply_updates(weights, changes), state, value
 
