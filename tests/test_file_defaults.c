@@ -172,6 +172,7 @@ static const struct absent of_stack[] = {
 	STACK("messages_in_turn", messages_in_turn, TRUTH, false),
 	STACK("masked_dispatch", masked_dispatch, TRUTH, false),
 	STACK("static_buffers", static_buffers, TRUTH, false),
+	STACK("one_program", one_program, TRUTH, false),
 	STACK("receive_buffers", receive_buffers, TRUTH, false),
 	STACK("ragged_batch", ragged_batch, TRUTH, false),
 	STACK("gather_root_again", gather_root_again, TRUTH, false),

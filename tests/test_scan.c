@@ -17,6 +17,9 @@
 	"{sequence_length: 4096, micro_batch_size: 2, global_batch_size: 2, sharding: fsdp, " \
 	"gradient_dtype: bf16, " more "}"
 #define FULL PLAN("recompute: full")
+#define THRICE \
+	"{sequence_length: 4096, micro_batch_size: 2, global_batch_size: 6, sharding: fsdp, " \
+	"gradient_dtype: bf16, recompute: full}"
 #define NONE PLAN("recompute: none")
 
 enum { LAYERS = 3 };
@@ -135,6 +138,47 @@ static void stages_are_not_stacked(void **state)
 	drop(&p);
 }
 
+/* Of gradients, the most that a step holds behind a segment, and what is left in the end. */
+static double most_gradients(const char *plan, const char *stack, double *left)
+{
+	double held = 0, most = 0;
+	struct parts p;
+
+	build(&p, MODEL, plan, stack, 1);
+	for (size_t i = 0; i < p.graph->rank_class[0].n_calls; i++) {
+		const struct ft_call *call = &p.graph->rank_class[0].call[i];
+
+		held += call->repeat *
+			p.graph->segment[call->segment].net_bytes[FT_MEMORY_GRADIENTS];
+		most = fmax(most, held);
+	}
+	drop(&p);
+	*left = held;
+	return most;
+}
+
+/* Micro-batches are turns of a scan, too: their sums are held beside the layers' gradients of one, and what is kept
+ * is copied once more. A step of one micro-batch has nothing to sum up. */
+static void sums_are_beside_a_turn_s_gradients(void **state)
+{
+	static const char *const stack[] = { SCAN, "jax-0.11-unrolled" };
+	double all = 4 * (LAYERS * layer() + root()), left;
+	struct parts p;
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		near_frac(most_gradients(FULL, stack[i], &left), all, 1e-9);
+		near_frac(left, all, 1e-9);
+		near_frac(most_gradients(THRICE, stack[i], &left),
+			  all + 4 * LAYERS * layer(), 1e-9);
+		near_frac(left, all, 1e-9);
+	}
+	build(&p, MODEL, THRICE, SCAN, 1);
+	near_frac(sum_in(p.graph, NULL, "scan_keep").bytes,
+		  3 * LAYERS * 5 * 2 * h * tokens, 1e-12);
+	drop(&p);
+}
+
 /* Of activations, what a step holds behind each of its segments; nothing in the end. */
 static void all_is_given_back(const char *model, const char *plan)
 {
@@ -199,6 +243,7 @@ int main(void)
 		cmocka_unit_test(what_is_kept_is_stacked),
 		cmocka_unit_test(gradients_are_stacked),
 		cmocka_unit_test(stages_are_not_stacked),
+		cmocka_unit_test(sums_are_beside_a_turn_s_gradients),
 		cmocka_unit_test(what_is_kept_is_given_back_once),
 		cmocka_unit_test(the_update_is_compiled),
 	};

@@ -72,6 +72,7 @@ static const struct {
 	TRUTH(cut_blocks),
 	TRUTH(shared_muon),
 	TRUTH(scan_layers),
+	TRUTH(one_program),
 	TRUTH(compiled_update),
 	TRUTH(receive_sync),
 	TRUTH(messages_in_turn),

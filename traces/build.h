@@ -163,16 +163,6 @@ enum ft_context_parallel context_parallel(const struct ft_stack *stack,
 double gathered_context_bytes(const struct builder *b, int64_t layer);
 double kept_context_bytes(const struct builder *b, int64_t layer);
 
-/* scan.c: casts of a turn's weights; what it stacks behind its forward and its backward */
-void scan_casts(struct builder *b, struct held unit);
-/* Its arrays hold all layers; stages of a pipeline are taken to lay theirs layer by layer. */
-bool is_stacked(const struct builder *b);
-double scan_saved_bytes(const struct builder *b, int64_t layer);
-void scan_keeps(struct builder *b, int64_t layer);
-void scan_gradients(struct builder *b, int64_t layer);
-/* Whose gradients come with a layer's backward: its own; of a scan all layers' with the first. */
-struct held scan_laid(const struct builder *b, struct held unit, bool top);
-
 /* recompute.c: what runs again before a layer's backward */
 enum ft_recompute layer_recompute(const struct builder *b, int64_t layer);
 void choose_layers(struct builder *b); /* fills again, offload and kind */

@@ -11,6 +11,7 @@
 #include "traces/layer_input.h"
 #include "traces/memory.h"
 #include "traces/offload.h"
+#include "traces/scan.h"
 #include "traces/sharding.h"
 #include "traces/sinks.h"
 

@@ -12,6 +12,7 @@
 #include "traces/block.h"
 #include "traces/casts.h"
 #include "traces/memory.h"
+#include "traces/scan.h"
 #include "traces/sharding.h"
 
 /* The weights of a unit, gathered. */
@@ -179,11 +180,15 @@ void layer_beside_scan(struct builder *b, int64_t layer)
 /* Behind the scan's backward what its turns kept goes, all of it. */
 void scan_ends(struct builder *b)
 {
-	double kept = 0;
+	double kept = 0, turn = 0;
 
-	for (int64_t l = 0; l < b->model->n_layers; l++)
+	for (int64_t l = 0; l < b->model->n_layers; l++) {
 		kept += stacked_bytes(b, l);
+		turn += scan_turn_bytes(b, layer_held(b, l),
+					l == b->model->n_layers - 1);
+	}
 	take(b, FT_MEMORY_ACTIVATIONS, -kept, -kept);
+	take(b, FT_MEMORY_GRADIENTS, -turn, 0);
 }
 
 /* PyTorch's DDP clones what a pass returns where it looks for unused parameters (_DDPSink in torch/nn/parallel/distributed.py). Trainer
@@ -196,13 +201,13 @@ bool copies_outputs(const struct builder *b)
 	       (p->recompute == FT_RECOMPUTE_NONE || p->lora.rank > 0);
 }
 
-/* Of a fused loss, bytes per logit. XLA keeps them in 16 and 32 bit (temporaries of four programs whose logits are 2.1 to 4.2 billion numbers:
+/* Of a fused loss, bytes per logit. XLA (one_program) keeps them in 16 and 32 bit (temporaries of four programs whose logits are 2.1 to 4.2 billion numbers:
  * h200-jax, h100-jax). Where the model returns them in fp32 the backward pass is given zeros for their gradient; under DDP two sets in
  * fp32 stand beside those in 16 bit when the forward pass ends (what an H200's allocator held at the peaks of three compiled steps of
  * Trainer: measurements/probes/h200-2026-11-29-compiled-peaks-unseen). */
 static double fused_loss_width(const struct builder *b)
 {
-	if (b->rules->scan_layers)
+	if (b->rules->one_program)
 		return 6;
 	if (!b->rules->wide_outputs)
 		return 4;
@@ -448,7 +453,7 @@ void reduced_bytes(struct builder *b, struct held unit)
 /* Of shards in fp32 the optimizer wants gradients in fp32, in whatever they were reduced. */
 double kept_gradient_width(const struct builder *b)
 {
-	bool wide = (b->rules->fsdp_copy_grad_bytes > 0 || b->rules->scan_layers) &&
+	bool wide = (b->rules->fsdp_copy_grad_bytes > 0 || b->rules->one_program) &&
 		    b->plan->master_weights;
 
 	return is_fsdp(b->plan) && wide ? 4 : gradient_width(b);

@@ -24,6 +24,7 @@
 #include "traces/layer_input.h"
 #include "traces/masked.h"
 #include "traces/mixers.h"
+#include "traces/scan.h"
 #include "traces/sinks.h"
 
 static bool casts_again(const struct builder *b)

@@ -1,23 +1,17 @@
-/*
- * traces/scan.c - layers as turns of a scan: what it stacks
- *
- * XLA keeps what a turn leaves for its backward, and the gradients of its weights, in arrays with a
- * row for each layer. Bytes moved, counted from its kernels in steps on an H100
- * (measurements/probes/h100-2026-11-26-jax-unseen.jsonl.gz):
- *   weights            6 a parameter of the rank, to 16 bit where a unit's pass begins
- *   what is kept       3 a byte: zeros, then out of the product that made it and into its row
- *   gradients, fp32    10 a parameter of the rank: zeros (4), then from 16 bit into its row (6)
- *
- * Where nothing is computed again a turn keeps more than PyTorch's layers do, as JAX's autodiff keeps each
- * operation's numbers: a token 4 f bytes of a gate, 7 h of a norm, which is in fp32, and 4 of each number
- * that is rotated; and its gathered weights in 16 bit. Counted from the program; the peaks of the two models
- * that it was counted beside are met within 2 %, of three others within 7.
- */
+/* traces/scan.c - layers as turns of a scan, as its header says */
+#include "traces/scan.h"
+
 #include "traces/block.h"
+#include "traces/memory.h"
 
 bool is_stacked(const struct builder *b)
 {
 	return b->rules->scan_layers && b->plan->pp == 1;
+}
+
+static bool is_nested(const struct builder *b)
+{
+	return b->rules->one_program && b->plan->pp == 1 && b->plan->micro_batches > 1;
 }
 
 double scan_saved_bytes(const struct builder *b, int64_t layer)
@@ -43,9 +37,11 @@ void scan_casts(struct builder *b, struct held unit)
 void scan_keeps(struct builder *b, int64_t layer)
 {
 	if (b->rules->scan_layers)
-		put_memory(b, "scan_keep", "copy",
-			   3 * layer_saved_bytes(b, layer, layer_recompute(b, layer)),
-			   8);
+		put_memory(
+			b, "scan_keep", "copy",
+			(is_nested(b) ? 5 : 3) *
+				layer_saved_bytes(b, layer, layer_recompute(b, layer)),
+			8);
 }
 
 void scan_gradients(struct builder *b, int64_t layer)
@@ -66,4 +62,11 @@ struct held scan_laid(const struct builder *b, struct held unit, bool top)
 	for (int64_t l = 0; top && l < b->model->n_layers; l++)
 		held_add(&all, layer_held(b, l));
 	return all;
+}
+
+double scan_turn_bytes(const struct builder *b, struct held unit, bool top)
+{
+	return is_nested(b) ?
+		       kept_gradient_width(b) * held_share(b, scan_laid(b, unit, top)) :
+		       0;
 }

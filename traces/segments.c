@@ -1,6 +1,7 @@
 /* traces/segments.c - the segments of a stage: what runs between two calls of its host */
 #include "traces/memory.h"
 #include "traces/offload.h"
+#include "traces/scan.h"
 #include "traces/sharding.h"
 #include "traces/stage.h"
 
@@ -376,6 +377,8 @@ static void behind_backward(struct stage *st, struct layer_call k)
 	of_weights(b, true);
 	accumulate_gradients(b, unit, k.variant & V_FIRST, false);
 	keep_gradients(st, scan_laid(b, unit, k.variant & V_TOP), k.variant & V_FIRST);
+	b->seg->net_bytes[FT_MEMORY_GRADIENTS] +=
+		scan_turn_bytes(b, unit, k.variant & V_TOP);
 	if (k.variant & V_SYNC && is_fsdp(b->plan))
 		reduce_unit(b, unit, !(k.variant & V_FIRST) && !sums_whole(b));
 	else if (sums_whole(b)) /* hooks sum up what comes */

@@ -24,6 +24,7 @@
 #include "traces/build.h"
 #include "traces/casts.h"
 #include "traces/memory.h"
+#include "traces/scan.h"
 #include "traces/sharding.h"
 
 bool is_fsdp(const struct ft_plan *plan)

@@ -196,6 +196,23 @@ static bool attends(const struct ft_plan *plan, const struct ft_stack *stack,
 		stack->name);
 }
 
+static bool groups_experts(const struct ft_model *model, const struct ft_plan *plan,
+			   const struct ft_stack *stack, struct ft_error *err)
+{
+	int64_t experts = 0;
+
+	for (int64_t l = 0; l < model->n_layers; l++)
+		if (model->layer[l].experts > experts)
+			experts = model->layer[l].experts;
+	if (!experts || plan->capacity_factor > 0 || stack->runs.dropless_experts)
+		return true;
+	return ft_fail(err, NULL,
+		       "moe_capacity_factor: none: under stack %s, which has no kernel "
+		       "for groups of rows, each of %lld experts would run on all "
+		       "tokens; give a capacity, or take a stack with such a kernel",
+		       stack->name, (long long)experts);
+}
+
 bool stack_runs(const struct ft_model *model, const struct ft_plan *plan,
 		const struct ft_stack *stack, struct ft_error *err)
 {
@@ -219,6 +236,7 @@ bool stack_runs(const struct ft_model *model, const struct ft_plan *plan,
 			       stack->name);
 	return can_update(plan, stack, err) && reads_across(model, plan, err) &&
 	       recomputes(model, plan, stack, err) && attends(plan, stack, err) &&
+	       groups_experts(model, plan, stack, err) &&
 	       framework_has(plan, stack, err) &&
 	       heads_can_be_dealt(model, plan, stack, err);
 }

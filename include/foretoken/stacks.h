@@ -164,6 +164,7 @@ struct ft_layout_rules {
 	bool cut_blocks;  /* compiled blocks under ddp, at each bucket */
 	bool shared_muon; /* under ddp: a rank updates its part of the matrices */
 	bool scan_layers; /* layers are turns of a scan, which stacks what they keep */
+	bool one_program; /* a step with all its micro-batches is one, as XLA has it */
 	bool compiled_update;  /* the optimizer's passes are the compiler's */
 	bool receive_sync;     /* and, without overlap.pp, for what a stage receives */
 	bool messages_in_turn; /* of chunks: a stage's, one at a time (sim/messages.c) */
@@ -327,7 +328,8 @@ struct ft_stack_has {
 	bool predicted_tokens; /* does it train those ahead of the next (MTP)? */
 	/* is a layer of one sequence that is checkpointed still compiled? */
 	bool compiled_recompute;
-	bool fp8_attention; /* is there a kernel of attention in fp8, both ways? */
+	bool fp8_attention;    /* is there a kernel of attention in fp8, both ways? */
+	bool dropless_experts; /* a kernel of experts without a capacity? */
 };
 
 /* What products take on GPUs of one generation instead: libraries of one year serve some better than

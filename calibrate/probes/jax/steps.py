@@ -41,7 +41,7 @@ OPTIMIZERS = {"adamw": optax.adamw, "adafactor": optax.adafactor, "sgd": optax.s
 
 
 def shapes(m):
-    h, f, heads, kv = m["hidden_size"], m["intermediate_size"], m["num_attention_heads"], m["num_key_value_heads"]
+    h, f, heads, kv = m["hidden_size"], m.get("intermediate_size"), m["num_attention_heads"], m["num_key_value_heads"]
     d, n, experts = m.get("head_dim", h // heads), m["num_hidden_layers"], m.get("num_experts")
     layers = {"q": (n, h, heads * d), "k": (n, h, kv * d), "v": (n, h, kv * d), "o": (n, heads * d, h), "norm1": (n, h), "norm2": (n, h)}
     if experts:
@@ -132,7 +132,7 @@ def loss(m, case, batch, weights, tokens):
 
     remat = case.get("remat", "none")
     if remat != "none":
-        body = jax.checkpoint(body, policy=KEPT[remat], prevent_cse=False)
+        body = jax.checkpoint(body, policy=KEPT[remat], prevent_cse=bool(case.get("unrolled")))
     x = jax.lax.with_sharding_constraint(weights["embed"].astype(jnp.bfloat16)[tokens], batch)
     x, _ = jax.lax.scan(body, x, weights["layers"], unroll=m["num_hidden_layers"] if case.get("unrolled") else 1)
     head = weights["head"] if "head" in weights else weights["embed"].T
