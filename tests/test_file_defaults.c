@@ -183,6 +183,7 @@ static const struct absent of_stack[] = {
 	STACK("collectives_in_turn", collectives_in_turn, TRUTH, false),
 	STACK("flat_shards", flat_shards, TRUTH, false),
 	STACK("metrics", metrics, WHOLE, 0),
+	STACK("head_chunks", head_chunks, WHOLE, 1),
 	STACK("full_recompute", full_recompute, CHOICE, FT_AGAIN_WHOLE),
 	STACK("fsdp_copy_in", fsdp_copy_in_bytes, REAL, 0),
 	STACK("fsdp_copy_out", fsdp_copy_out_bytes, REAL, 0),
