@@ -63,6 +63,7 @@ static const struct absent of_fabric[] = {
 	FABRIC("queue_pairs", queue_pairs, WHOLE, 1),
 	FABRIC("rings_from", rings_from, NUMBER, 0),
 	FABRIC("rings_ranks", rings_ranks, WHOLE, 128),
+	FABRIC("exchange_peer", exchange_peer_s, NUMBER, 0),
 	FABRIC("switch.split", port_split, WHOLE, 1),
 	FABRIC("switch.upper_radix", upper_radix, WHOLE, 0),
 	FABRIC("links.ports_per_optic", ports_per_optic, WHOLE, 1),
