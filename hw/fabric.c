@@ -52,6 +52,7 @@ static void read_shape(struct arena *mem, struct reader *r, struct ft_fabric *fa
 	fabric->ring_step_s = read_number(r, mem, "ring_step", DIM_S);
 	fabric->rings_from = read_number_or(r, mem, "rings_from", DIM_BYTES, 0);
 	fabric->rings_ranks = read_int(r, "rings_ranks", 1, INT64_MAX, 128);
+	fabric->exchange_peer_s = read_number_or(r, mem, "exchange_peer", DIM_S, 0);
 }
 
 static void scale(struct ft_number *n, double by)
@@ -196,6 +197,7 @@ static void set_none(struct arena *mem, struct ft_fabric *fabric)
 		.hop_s = zero,
 		.ring_step_s = zero,
 		.rings_from = zero,
+		.exchange_peer_s = zero,
 		.switch_item = "",
 		.upper_item = "",
 		.optics = "generic",

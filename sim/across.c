@@ -182,6 +182,7 @@ double across_direct_s(const struct group *g, enum ft_protocol p, enum ft_collec
 		return pipeline_s(g, 1, bytes, g->nic_bytes_per_s);
 	return t->pairs.start_s +
 	       fmax(0, (g->domains - 1) * t->pairs.peer_s + g->extra_s) +
+	       (g->ranks - g->per_domain) * g->peer_s +
 	       fmax(net / (t->pairs.nic_share_frac * g->nic_bytes_per_s),
 		    in > 0 ? in / (t->pairs.port_share_frac * g->port_bytes_per_s) : 0);
 }

@@ -19,8 +19,9 @@
  *   pat       <base> + log2(k) <hop_net> / <overlap> + <rank> n + S f / (<share> B)
  *   hierarchical  reduce-scatter inside, all_reduce of S/g across, all_gather inside;
  *             the two networks overlap by chunks: max + (1 - o) min
- *   direct    all_to_all: <start> + (k-1) <peer> + max(S (n-g)/n / (<nic_share> NIC),
- *             S (g-1)/n / (<port_share> port)); send and receive: as broadcast, one hop
+ *   direct    all_to_all: <start> + (k-1) <peer> + (n-g) exchange_peer + max(S (n-g)/n /
+ *             (<nic_share> NIC), S (g-1)/n / (<port_share> port)), exchange_peer being the
+ *             fabric's; send and receive: as broadcast, one hop
  *
  * A fabric's ring_step over the library's <network ring_step> stretches steps, either way;
  * its latency beyond the library's and its hops are added to each <hop_net>. Limits: one

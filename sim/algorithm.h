@@ -30,7 +30,8 @@ struct group {
 	double nic_bytes_per_s;	 /* of a rank's share of NICs that data reach */
 	double bus_bytes_per_s;	 /* of a ring through one domain; 1e18 when g is 1 */
 	double port_bytes_per_s; /* of a rank in its domain, all peers */
-	double extra_s;	  /* of a hop between nodes, beyond the library's network */
+	double extra_s; /* of a hop between nodes, beyond the library's network */
+	double peer_s; /* of an all-to-all, each rank of other domains, by the fabric */
 	double kept_frac; /* of an all-to-all to other domains, what need not travel */
 	double stretch;	  /* of a ring's step, against the library's network */
 	bool sharp;	  /* the network reduces in its switches */

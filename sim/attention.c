@@ -11,6 +11,9 @@
  *   s/2 (1 + ramp / s) (1 + edge / s) becomes
  *   w - w^2 / (2 s) + (ramp + edge (2 - w / s)) / 2 + ramp edge (w - w^2 / (2 s)) / s^2
  *
+ * but below the shortest tables, 512 tokens, the mask costs no more beside a pass without one than there: of 107 pairs of their rows
+ * (H100, H200) the causal one takes 1.01 times as long in the median, 1.09 at most.
+ *
  * x = b h ceil(s / 128) / compute units is the number of waves; edge counts
  * only under a causal mask (tiles on the diagonal are computed whole), ramp
  * always (the first tiles of a row fill the pipeline). Heads of 64 and 256
@@ -29,7 +32,7 @@
 
 #include "sim/kernel.h"
 
-enum { AXES = 6, TILE = 128 };
+enum { AXES = 6, TILE = 128, SHORTEST = 512 };
 
 static const float variance_all = 0.03063f, variance_heads = 0.002145f,
 		   variance_work = 0.02005f;
@@ -62,18 +65,22 @@ static double built_for(const struct ft_gpu *gpu, const struct attention_shape *
 
 /* Work against what the mask lets count. A query's row of tiles has a pipeline to fill and,
  * where the mask cuts through tiles, computes those whole: along one edge if causal, along
- * two inside a window, whose rear edge the first w queries do not reach. */
+ * two inside a window, whose rear edge the first w queries do not reach. Where there is but
+ * one tile or two, all are computed. */
 static double beside_what_counts(const struct attention_shape *a, double ramp,
 				 double edge)
 {
 	double seen = a->window > 0 ? fmin(a->window, a->keys) : a->keys;
 	double pairs = ft_attention_pairs(a->queries, a->keys, a->window, a->causal);
 	double edges = a->causal + (1 - seen / a->keys);
+	double whole = a->queries * (a->keys + ramp) / pairs *
+		       fmax(1, (1 + edge / SHORTEST) / 2);
 
 	if (!a->causal)
-		return 1 + (ramp + edges * edge) * a->queries / pairs;
-	return 1 + (ramp + edges * edge) / 2 * a->queries / pairs +
-	       ramp * edge / (a->keys * a->keys);
+		return fmin(1 + (ramp + edges * edge) * a->queries / pairs, whole);
+	return fmin(1 + (ramp + edges * edge) / 2 * a->queries / pairs +
+			    ramp * edge / (a->keys * a->keys),
+		    whole);
 }
 
 static double one_pass_s(const struct ft_gpu *gpu, const struct attention_shape *a,

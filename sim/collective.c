@@ -160,6 +160,7 @@ static bool group_of(const struct ft_cluster *c, const struct ft_ccl *ccl, doubl
 	g->stretch = f->ring_step_s.value / g->tuning->network.ring_step_s;
 	g->extra_s = f->hop_s.value * switches + f->latency_s.value -
 		     g->tuning->network.latency_s;
+	g->peer_s = f->exchange_peer_s.value;
 	g->sharp = f->sharp;
 	if (g->per_domain > 1 && !find_bus(c, g, err))
 		return false;

@@ -164,6 +164,7 @@ static bool read_layout(const struct node *node, struct ft_layout_rules *l,
 	check_loss(&r, l);
 	l->optimizer_kernels = read_int(&r, "optimizer_kernels", 1, UINT16_MAX, 8);
 	l->metrics = read_int(&r, "metrics", 0, 10, 0);
+	l->head_chunks = read_int(&r, "head_chunks", 1, 4096, 1);
 	l->expert_imbalance = read_quantity(&r, "expert_imbalance", DIM_NONE, 1);
 	l->fp8_windows_back = read_bool(&r, "fp8_windows_back", l->windows);
 	l->vocab_multiple = read_int(&r, "vocab_multiple", 0, 1 << 20, 0);
@@ -333,8 +334,7 @@ static bool is_generation(const struct ft_stack *stack, const struct ft_gemm_on 
 {
 	for (size_t i = 0; i < stack->n_ccls; i++) {
 		struct ft_ccl *c = ft_ccl_load(stack->ccl[i], &stack->ccl_mark, err);
-		bool known = c && ft_ccl_tuning(c, on->generation);
-		bool broken = !c;
+		bool known = c && ft_ccl_tuning(c, on->generation), broken = !c;
 
 		ft_ccl_free(c);
 		if (known || broken)

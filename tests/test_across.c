@@ -79,6 +79,7 @@ static struct group any_group(const struct ft_ccl_tuning *t)
 	FILL(g.port_bytes_per_s, 400e9);
 	g.extra_s = (draw() - 0.5) * 1e-5;
 	g.kept_frac = draw();
+	g.peer_s = draw() * 1e-5;
 	g.stretch = 0.5 + draw();
 	return g;
 }
@@ -219,7 +220,9 @@ static void direct(const struct terms *x)
 	net /= x->t->pairs.nic_share_frac * x->g->nic_bytes_per_s;
 	inside /= x->t->pairs.port_share_frac * x->g->port_bytes_per_s;
 	near_frac(across_direct_s(x->g, FT_SIMPLE, FT_ALL_TO_ALL, x->S),
-		  x->t->pairs.start_s + most(0, start) + most(net, inside), 1e-9);
+		  x->t->pairs.start_s + most(0, start) +
+			  (x->n - x->each) * x->g->peer_s + most(net, inside),
+		  1e-9);
 	near_frac(across_direct_s(x->g, FT_SIMPLE, FT_SENDRECV, x->S),
 		  x->t->pipeline.start_s + hop(x, x->t->pipeline.hop_s) +
 			  x->S / x->g->nic_bytes_per_s,

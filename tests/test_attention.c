@@ -103,6 +103,10 @@ static double pass_s(const struct ft_gpu *g, const struct attention_shape *a, in
 			    ramp * edge * (w - w * w / (2 * s)) / (s * s);
 	else
 		per_query = s / 2 * (1 + ramp / s) * (1 + edge / s);
+	if (edge > 512 && per_query > (s + ramp) * (1 + edge / 512) / 2)
+		per_query = (s + ramp) * (1 + edge / 512) / 2;
+	if (edge <= 512 && per_query > s + ramp)
+		per_query = s + ramp;
 	flop = (pass ? 2.5 : 1) * 4 * dim * a->batch * a->heads * s * per_query;
 	for (double q = 0; q < s; q += 128)
 		tiles += a->batch * a->heads;

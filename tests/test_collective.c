@@ -380,6 +380,35 @@ static void switches_gather_no_faster_than_the_poorest_server(void **state)
 	arena_release(&mem);
 }
 
+/* Each rank of another node adds the fabric's time to an all-to-all, and to nothing else. */
+static void an_exchange_pays_for_each_peer(void **state)
+{
+	static const int64_t ranks[] = { 16, 32, 256 };
+	struct arena mem = { 0 };
+	struct ft_cluster *efa = cluster(&mem, "{gpu: h100-sxm, gpus: 256, "
+					       "fabric: efa-400-rail}");
+	struct ft_fabric free_peers = *efa->fabric;
+	struct ft_cluster without = *efa;
+	double peer_s = free_peers.exchange_peer_s.value;
+
+	(void)state;
+	free_peers.exchange_peer_s.value = 0;
+	without.fabric = &free_peers;
+	near_frac(peer_s, 6e-6, 1e-12);
+	for (size_t i = 0; i < 3; i++)
+		for (int op = 0; op < FT_COLLECTIVES; op++) {
+			double less = predict(&without, op, 64 * MiB, ranks[i], 1)
+					      .duration.time_s;
+			double more =
+				predict(efa, op, 64 * MiB, ranks[i], 1).duration.time_s;
+			double peers = op == FT_ALL_TO_ALL ? (double)ranks[i] - 8 : 0;
+
+			near_frac(more, less + peers * peer_s, 1e-12);
+		}
+	ft_cluster_free(efa);
+	arena_release(&mem);
+}
+
 static void nodes_without_a_fabric_are_refused(void **state)
 {
 	struct arena mem = { 0 };
@@ -446,6 +475,7 @@ int main(void)
 		cmocka_unit_test(a_rail_group_has_one_nic_a_rank),
 		cmocka_unit_test(groups_need_not_fill_servers),
 		cmocka_unit_test(switches_gather_no_faster_than_the_poorest_server),
+		cmocka_unit_test(an_exchange_pays_for_each_peer),
 		cmocka_unit_test(nodes_without_a_fabric_are_refused),
 		cmocka_unit_test(multi_node_ratios_follow_the_published_table),
 	};

@@ -78,6 +78,7 @@ static const struct key_exempt exempt[] = {
 	  "an allowance with a provenance of its own: test_bom.c" },
 	{ "cost.prices", "operation.management_per_gpu",
 	  "an allowance with a provenance of its own: test_bom.c" },
+	{ "cluster.fabric", "exchange_peer", "of exchanges: test_collective.c" },
 	{ "cluster.fabric", "graph", "test_topology.c, test_network.sh draw networks" },
 	{ "cluster.gpu", "gemm.tuned", "of tuners' rows: test_kernel_sources.c" },
 	{ "cluster.gpu", "gemm.mxfp8_time", "of mxfp8: test_kernel_sources.c" },

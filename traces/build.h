@@ -172,7 +172,7 @@ void embedding_forward(struct builder *b);
 void embedding_backward(struct builder *b);
 void head_forward(struct builder *b);
 void head_backward(struct builder *b);
-double head_logits(const struct builder *b);
+double head_logits(const struct builder *b), part_logits(const struct builder *b);
 /* predicted.c: the head, and behind it tokens predicted ahead */
 void outputs_forward(struct builder *b);
 void outputs_backward(struct builder *b);

@@ -81,6 +81,34 @@ double head_logits(const struct builder *b)
 	return (double)b->tokens * (double)head_rows(b);
 }
 
+/* Of the first of equal parts, which is the fullest; those of 1 are all. */
+static int64_t part_tokens(const struct builder *b, int64_t i)
+{
+	int64_t n = b->rules->head_chunks, left = b->tokens % n;
+
+	return b->tokens / n + (i < left);
+}
+
+double part_logits(const struct builder *b)
+{
+	return (double)part_tokens(b, 0) * (double)head_rows(b);
+}
+
+/* Head and loss in parts of the micro-batch; the graph has what is alike one behind the other. */
+static void in_parts(struct builder *b, void (*part)(struct builder *b))
+{
+	int64_t all = b->tokens;
+
+	for (int64_t i = 0; i < b->rules->head_chunks; i++) {
+		int64_t tokens = part_tokens(b, i);
+
+		b->tokens = tokens;
+		if (tokens > 0)
+			part(b);
+		b->tokens = all;
+	}
+}
+
 /* Bytes per logit of a cross-entropy, and of copies around it. Eager: a softmax in fp32 reads and
  * writes 8, its backward 12; a cast to fp32 (6); backward a gradient of zeros (4), and a cast (6).
  *
@@ -204,16 +232,11 @@ static void return_logits(struct builder *b)
 			   (b->rules->wide_outputs ? 8 : 4) * head_logits(b), 1);
 }
 
-void head_forward(struct builder *b)
+static void part_forward(struct builder *b)
 {
 	struct loss loss = loss_of(b);
 	int64_t rows = head_rows(b);
 
-	host(b, FT_HOST_ENDS_FORWARD, 1);
-	if (b->plan->tp > 1)
-		host(b, FT_HOST_TENSOR_FORWARD, 4);
-	put_bare_norms(b, "final_norm", (double)(slice(b) * b->model->hidden_size),
-		       2 * (double)b->model->hidden_size, 1, false);
 	if (b->plan->sequence_parallel &&
 	    put_collective(b, "tp_all_gather", FT_STREAM_TP, FT_ALL_GATHER, FT_GROUP_TP,
 			   wide(b)))
@@ -240,6 +263,16 @@ void head_forward(struct builder *b)
 			need(b, FT_STREAM_TP);
 }
 
+void head_forward(struct builder *b)
+{
+	host(b, FT_HOST_ENDS_FORWARD, 1);
+	if (b->plan->tp > 1)
+		host(b, FT_HOST_TENSOR_FORWARD, 4);
+	put_bare_norms(b, "final_norm", (double)(slice(b) * b->model->hidden_size),
+		       2 * (double)b->model->hidden_size, 1, false);
+	in_parts(b, part_forward);
+}
+
 /* Megatron keeps a slice of the head's input and gathers it again beside dgrad, as it does
  * before the blocks' products. */
 static void gather_input_again(struct builder *b)
@@ -255,14 +288,11 @@ static void gather_input_again(struct builder *b)
 	of_weights(b, false);
 }
 
-void head_backward(struct builder *b)
+static void part_backward(struct builder *b)
 {
 	struct loss loss = loss_of(b);
 	int64_t rows = head_rows(b);
 
-	host(b, FT_HOST_ENDS_BACKWARD, 1);
-	if (b->plan->tp > 1)
-		host(b, FT_HOST_TENSOR_BACKWARD, 4);
 	/* the compiled backward is given a gradient of all that was returned; nobody computed that of the logits */
 	if (b->rules->wide_outputs && b->rules->fused_loss)
 		put_memory(b, "outputs_zero", "copy", 4 * head_logits(b), 1);
@@ -283,6 +313,28 @@ void head_backward(struct builder *b)
 	head_product(b, FT_WGRAD, rows);
 	if (b->plan->tp > 1 && b->part != PART_WEIGHTS)
 		need(b, FT_STREAM_TP);
+}
+
+/* Each part of the micro-batch but the first adds its gradient of the head to theirs. */
+static void add_parts(struct builder *b)
+{
+	double weights = (double)head_rows(b) * (double)b->model->hidden_size;
+
+	if (b->rules->gradient_fusion || b->plan->lora.rank)
+		return;
+	of_weights(b, true);
+	for (int64_t i = 1; i < b->rules->head_chunks; i++)
+		put_memory(b, "head_add", "add", 6 * weights, 1);
+	of_weights(b, false);
+}
+
+void head_backward(struct builder *b)
+{
+	host(b, FT_HOST_ENDS_BACKWARD, 1);
+	if (b->plan->tp > 1)
+		host(b, FT_HOST_TENSOR_BACKWARD, 4);
+	in_parts(b, part_backward);
+	add_parts(b);
 	put_bare_norms(b, "final_norm_back", (double)(slice(b) * b->model->hidden_size),
 		       0, 1, true);
 	if (b->part != PART_WEIGHTS)

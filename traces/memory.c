@@ -247,10 +247,27 @@ static bool adds_up(const struct builder *b)
 	       !p->lora.rank && (!is_fsdp(p) || sums_whole(b));
 }
 
+static bool has_parts(const struct builder *b)
+{
+	return b->rules->head_chunks > 1;
+}
+
+/* What parts of a micro-batch leave beside the next one's logits: copies of the head's input, its gradient in fp32, and the
+ * sum of the head's gradients. Source: torchtitan's ChunkedCELoss (torchtitan/components/loss.py, read 2026-11-29). */
+static double parts_beside(const struct builder *b)
+{
+	if (!has_parts(b))
+		return 0;
+	return 6 * (double)(b->tokens * b->model->hidden_size) +
+	       (b->plan->lora.rank ? 0 : 2 * head_weights(b));
+}
+
 /* While the head's gradient is computed: that of the logits, in 16 bit; and the one to be added. */
 static double head_product_bytes(const struct builder *b, double logits)
 {
-	return 2 * logits + (adds_up(b) ? 2 * head_weights(b) : 0);
+	bool adds = adds_up(b) || (has_parts(b) && !b->rules->gradient_fusion);
+
+	return 2 * logits + (adds ? 2 * head_weights(b) : 0) + parts_beside(b);
 }
 
 /* Behind the head's backward the root stays gathered until its own, with the head's gradient: a
@@ -394,13 +411,15 @@ static double logits_peak(const struct builder *b, struct held root, double logi
 	if (!backward)
 		return peak;
 	peak = fmax(peak, whole + 2 * logits);
-	return fmax(fmax(peak, loss_width(b) * logits + head_beside(b, root)),
-		    head_product_bytes(b, logits));
+	return fmax(
+		fmax(peak + parts_beside(b),
+		     loss_width(b) * logits + head_beside(b, root) + parts_beside(b)),
+		head_product_bytes(b, logits));
 }
 
 void head_bytes(struct builder *b, struct held root, bool backward)
 {
-	double logits = head_logits(b), norm = last_norm_bytes(b);
+	double logits = part_logits(b), norm = last_norm_bytes(b);
 
 	if (b->part != PART_WHOLE && !b->rules->autograd_split)
 		/* the gradient of the logits waits for the head's */
@@ -410,7 +429,7 @@ void head_bytes(struct builder *b, struct held root, bool backward)
 	copies_bytes(b, 2 * head_weights(b), backward, false);
 	take(b, FT_MEMORY_OTHER, backward ? 0 : -early_copies(b), 0);
 	take(b, FT_MEMORY_ACTIVATIONS, backward ? -norm : norm, backward ? 0 : norm);
-	if (b->rules->keeps_outputs && b->plan->pp > 1)
+	if (b->rules->keeps_outputs && b->plan->pp > 1 && !has_parts(b))
 		kept_logits(b, logits, backward);
 	else
 		take(b, FT_MEMORY_OTHER, 0, logits_peak(b, root, logits, backward));
@@ -424,6 +443,8 @@ void outputs_join(struct builder *b, double freed)
 	double logits = head_logits(b) * (double)run;
 	bool more = run < b->plan->micro_batches; /* which have the room of these */
 
+	if (has_parts(b))
+		return;
 	take(b, FT_MEMORY_OTHER, more ? -2 * logits : 0, 0);
 	*peak = fmax(*peak, 2 * logits - freed);
 	put_memory(b, "join_outputs", "copy", 4 * logits, (int)run);

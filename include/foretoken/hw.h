@@ -317,6 +317,8 @@ struct ft_fabric {
 	struct ft_number rings_from;  /* the fabric's own tuner runs all_reduce as
 		a ring from this many bytes per rank on, else as a tree; 0: no tuner */
 	int64_t rings_ranks;	      /* the most ranks that tuner decides for */
+	struct ft_number
+		exchange_peer_s; /* of an all-to-all, each rank of other domains */
 	const char *switch_item, *optic_leaf_item, *optic_node_item, *cable_node_item,
 		*cable_leaf_item, *nic_item; /* of the price book;
 		"" when there is none */

@@ -189,7 +189,8 @@ struct ft_layout_rules {
 	double bucket_bytes;	       /* of a gradient reduction; 0: Megatron's rule */
 	double bucket_copy_bytes;      /* per parameter, into it and out of it */
 	int64_t optimizer_kernels;     /* launches of one update */
-	int64_t metrics;    /* losses that are computed besides, by plain kernels */
+	int64_t metrics; /* losses that are computed besides, by plain kernels */
+	int64_t head_chunks; /* parts of a micro-batch that head and loss take in turn, both ways */
 	bool pads_products; /* to edges of multiples of 8 */
 	bool masks_always; /* masked_attention runs all layers, not windows and chunks alone */
 	bool windows;	       /* fused attention leaves out what no window sees */
