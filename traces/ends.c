@@ -7,6 +7,7 @@
  */
 #include "traces/layer_input.h"
 #include "traces/memory.h"
+#include "traces/memory_ends.h"
 
 static int64_t slice(const struct builder *b)
 {

@@ -9,6 +9,7 @@
  * schedules.py (_merge_outputs).
  */
 #include "traces/memory.h"
+#include "traces/memory_ends.h"
 #include "traces/sharding.h"
 #include "traces/stage.h"
 

@@ -17,15 +17,17 @@ bool hands_stand_ins(const struct builder *b); /* tensors in place of gradients 
 bool gradients_come(const struct builder *b);  /* each one when it is computed */
 double kept_gradient_width(const struct builder *b);
 
+void takes(struct builder *b, enum ft_memory category, double net, double peak);
+double unit_bytes(const struct builder *b, struct held unit); /* and copied out */
+
+/* Autocast's copies of weights: those that a pass makes, or, again, makes anew; those that go with the loss. */
+void copies_bytes(struct builder *b, double copies, bool backward, bool again);
+double early_copies(const struct builder *b);
+
 void layer_bytes(struct builder *b, int64_t layer, bool backward);
 /* Behind its backward: a layer of predicted tokens is no turn of a scan, and gives back what it kept. */
 void layer_beside_scan(struct builder *b, int64_t layer);
-bool copies_outputs(
-	const struct builder *b); /* ddp, of what a pass returns: the logits */
-void head_bytes(struct builder *b, struct held root, bool backward);
 void gradient_waits(struct builder *b, double elements); /* for its part */
-/* Of a run's micro-batches, and its time, when so many bytes have been freed. */
-void outputs_join(struct builder *b, double freed);
 /* What a stage has freed when its pipeline is drained: whole weights, and gradients where it reduces them now. */
 double flush_frees(const struct builder *b, struct held stage, bool reduces);
 
@@ -42,7 +44,5 @@ void packing_bytes(struct builder *b, int64_t layer, bool lowest, struct held ro
 /* While gradients are reduced: a unit's, and the root's. */
 void reduced_bytes(struct builder *b, struct held unit);
 void reduce_bytes(struct builder *b, struct held root);
-/* While the embedding's gradient is computed, if that is more; variant: its segment's. */
-void table_bytes(struct builder *b, struct held root, bool head, unsigned variant);
 
 #endif

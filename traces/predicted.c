@@ -8,6 +8,7 @@
  */
 #include "traces/build.h"
 #include "traces/memory.h"
+#include "traces/memory_ends.h"
 
 struct held predicted_held(const struct builder *b)
 {

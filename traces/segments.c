@@ -1,5 +1,6 @@
 /* traces/segments.c - the segments of a stage: what runs between two calls of its host */
 #include "traces/memory.h"
+#include "traces/memory_ends.h"
 #include "traces/offload.h"
 #include "traces/scan.h"
 #include "traces/sharding.h"
