@@ -8,27 +8,19 @@
 #include "study/traits.h"
 #include "tests/check.h"
 
-enum { DRAWS = 600, RUNS = 24, SOURCES = 6, WORDS = 8, NUMBERS = 9 };
+enum { DRAWS = 600, RUNS = 24, SOURCES = 6, WORDS = 9, NUMBERS = 9 };
 
 static uint64_t seed = 41;
 
-static const char *const names[] = { "gpu",
-				     "generation",
-				     "stack",
-				     "stack_root",
-				     "model",
-				     "precision",
-				     "sharding",
-				     "optimizer",
-				     "flop_per_token",
-				     "gpus",
-				     "sequence",
-				     "micro_tokens",
-				     "micro_batches",
-				     "tp",
-				     "pp",
-				     "cp",
-				     "ep" };
+static const char *const names[] = { "gpu",	     "generation",
+				     "stack",	     "stack_root",
+				     "model",	     "precision",
+				     "sharding",     "optimizer",
+				     "trained",	     "flop_per_token",
+				     "gpus",	     "sequence",
+				     "micro_tokens", "micro_batches",
+				     "tp",	     "pp",
+				     "cp",	     "ep" };
 
 struct made {
 	struct ft_evidence e;
@@ -69,6 +61,7 @@ static struct ft_traits draw_traits(struct made *m, size_t i)
 				   .precision = w[5],
 				   .sharding = w[6],
 				   .optimizer = w[7],
+				   .trained = w[8],
 				   .flop_per_token = x[0],
 				   .gpus = x[1],
 				   .sequence = x[2],
