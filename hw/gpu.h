@@ -3,8 +3,8 @@
  * the tables of measured rows that lie beside it
  *
  * A profile may lack rows that a kin of it has (the same die with other memory,
- * say). `rows_of: KIN` in a block takes the kin's rows, and so does a profile that
- * `extends` another; each table keeps a
+ * say). `rows_of: KIN` in a block takes the rows that the kin goes by (its own, those of
+ * what it extends, and those of its own kin), and a profile that `extends` another takes that one's; each table keeps a
  * pointer to the GPU that it was measured on, so that sim/ can carry over the
  * ratio to that GPU's own arithmetic instead of the seconds.
  */
@@ -59,6 +59,16 @@ struct gpu_file {
 	struct ft_gpu *gpu;
 	struct rows_desk *desk;
 };
+
+/* hw/gpu.c: all but rows, and where those are. */
+bool gpu_read_profile(const struct node *map, struct arena *mem, struct ft_gpu *gpu,
+		      struct gpu_wanted *wanted, struct ft_error *err);
+
+/* hw/gpu_kin.c: its own rows, those of the one that it extends, and those of its kin. asked: bits of
+ * FT_GPU_... parts. */
+bool gpu_load_all_rows(const struct gpu_file *own, const struct node *map,
+		       const struct gpu_wanted *wanted, int asked,
+		       struct ft_error *err);
 
 /* hw/gpu_rows.c: CSV to tables. */
 bool gpu_load_gemm(const struct gpu_file *f, struct ft_error *err);
