@@ -99,6 +99,35 @@ static void no_rows_are_taken_twice(void **state)
 	}
 }
 
+static double strided_of(const struct ft_gpu *g)
+{
+	for (size_t i = 0; i < g->n_memory; i++)
+		if (!strcmp(g->memory[i].kernel, "strided") && !g->memory[i].as)
+			return g->memory[i].bytes_per_s.value;
+	fail_msg("%s lacks the curve strided", g->name);
+	return 0;
+}
+
+/* Instructions bind these kernels, not the memory: MI325X has MI300X's die and a faster memory. */
+static void strided_kernels_go_with_units_and_clock(void **state)
+{
+	static const char *const others[] = { "mi325x", "mi355x", "mi350x", "mi250",
+					      "mi250x", "mi210",  "mi100" };
+	struct ft_gpu *a = load("mi300x");
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(others) / sizeof(*others); i++) {
+		struct ft_gpu *b = load(others[i]);
+
+		near_frac(strided_of(b) / strided_of(a),
+			  b->peak_flop_per_s[FT_FP32].value /
+				  a->peak_flop_per_s[FT_FP32].value,
+			  1e-3);
+		ft_gpu_free(b);
+	}
+	ft_gpu_free(a);
+}
+
 /* An H100 with another memory and less power: what a product reaches of its peak is the die's. */
 static void products_of_one_die_reach_as_much_of_its_peak(void **state)
 {
@@ -408,6 +437,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(kin_of_kin_is_kin),
 		cmocka_unit_test(no_rows_are_taken_twice),
+		cmocka_unit_test(strided_kernels_go_with_units_and_clock),
 		cmocka_unit_test(products_of_one_die_reach_as_much_of_its_peak),
 		cmocka_unit_test(all_profiles_load_and_are_whole),
 		cmocka_unit_test(no_curve_is_faster_than_the_memory),
