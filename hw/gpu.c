@@ -187,25 +187,27 @@ static void curves_per_rank(struct ft_gpu *gpu)
 	}
 }
 
-/* Memory bandwidth against that of the GPU that is extended; 1: none is. */
-static double memory_ratio(const struct node *map, struct arena *mem,
-			   const struct ft_gpu *gpu)
+/* Of one quantity of a profile over another's; 1: nobody says. */
+static double ratio_of(double own, double below)
 {
-	double below = map->below ? given(map->below, mem, "memory", "bandwidth",
-					  DIM_BYTES_PER_S) :
-				    0;
-
-	return below > 0 ? gpu->memory_bytes_per_s.value / below : 1;
+	return own > 0 && below > 0 ? own / below : 1;
 }
 
-/* Units x clock of vectors against that of the GPU that is extended; 1: none is, or nobody says. */
-static double die_ratio(const struct node *map, struct arena *mem)
+/* Memory bandwidth, and units x clock of vectors, against those of a profile and all that it extends. */
+static const struct gpu_below *all_below(const struct node *of, struct arena *mem,
+					 double memory, double die)
 {
-	double own = given(map, mem, "peak", "fp32", DIM_FLOP_PER_S);
-	double below =
-		map->below ? given(map->below, mem, "peak", "fp32", DIM_FLOP_PER_S) : 0;
+	struct gpu_below *b = of ? ARENA_NEW(mem, struct gpu_below) : NULL;
 
-	return own > 0 && below > 0 ? own / below : 1;
+	if (of)
+		*b = (struct gpu_below){
+			of->mark.file,
+			ratio_of(memory, given(of, mem, "memory", "bandwidth",
+					       DIM_BYTES_PER_S)),
+			ratio_of(die, given(of, mem, "peak", "fp32", DIM_FLOP_PER_S)),
+			all_below(of->below, mem, memory, die),
+		};
+	return b;
 }
 
 /* The limit under which a format's sustained rate holds: that of the profile that gives the
@@ -245,7 +247,9 @@ bool gpu_read_profile(const struct node *map, struct arena *mem, struct ft_gpu *
 		gpu->sustained_at_w[d] =
 			sustained_at_w(map, mem, ft_dtype_name((enum ft_dtype)d));
 	gpu_read_attention(&r, mem, gpu, &wanted->attention);
-	gpu_read_memory(&r, mem, gpu, memory_ratio(map, mem, gpu), die_ratio(map, mem));
+	gpu_read_memory(&r, mem, gpu,
+			all_below(map->below, mem, gpu->memory_bytes_per_s.value,
+				  given(map, mem, "peak", "fp32", DIM_FLOP_PER_S)));
 	read_power(&r, mem, map, gpu);
 	gpu_read_collectives(&r, mem, gpu, &wanted->collectives);
 	gpu_read_interference(&r, mem, gpu);

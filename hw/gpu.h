@@ -44,9 +44,17 @@ void gpu_read_gemm(struct reader *outer, struct arena *mem, struct ft_gpu *gpu,
 		   struct gpu_rows *rows);
 void gpu_read_attention(struct reader *outer, struct arena *mem, struct ft_gpu *gpu,
 			struct gpu_rows *rows);
-/* Curves that come from what is extended run `memory` times as fast, `strided` `die` times. */
+/* A profile that is extended, directly or not: its memory's bandwidth, and units x clock of vectors,
+ * are those of the one that extends it over so much. */
+struct gpu_below {
+	const char *file;
+	double memory, die;
+	const struct gpu_below *next; /* the one that it extends; or NULL */
+};
+
+/* A curve's rates that a profile below says run as many times as fast as its memory, `strided` as its die. */
 void gpu_read_memory(struct reader *outer, struct arena *mem, struct ft_gpu *gpu,
-		     double memory, double die);
+		     const struct gpu_below *below);
 void gpu_read_collectives(struct reader *outer, struct arena *mem, struct ft_gpu *gpu,
 			  struct gpu_rows *rows);
 
@@ -58,6 +66,7 @@ struct gpu_file {
 	const struct ft_provenance *from;
 	struct ft_gpu *gpu;
 	struct rows_desk *desk;
+	int kin; /* so many rows_of away */
 };
 
 /* hw/gpu.c: all but rows, and where those are. */

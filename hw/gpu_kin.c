@@ -75,6 +75,7 @@ static bool take_from(const struct gpu_file *taker, const struct gpu_rows *rows,
 					      &rows->kin_mark[k], EXTENDS_DERIVED, err);
 
 	f.on = kin;
+	f.kin += k;
 	parts = map ? still_to_take(*taken, map->mark.file, parts) : 0;
 	if (!parts)
 		return map;
@@ -82,8 +83,8 @@ static bool take_from(const struct gpu_file *taker, const struct gpu_rows *rows,
 	if (!gpu_read_profile(map, f.mem, kin, &wanted, err) ||
 	    !load_rows(&f, &(struct beside){ map->mark.file, &wanted, parts }, err))
 		return false;
-	return !k || (take_from_kin(taker, &wanted, parts, 0, taken, err) &&
-		      take_from_kin(taker, &wanted, parts, 1, taken, err));
+	return !k || (take_from_kin(&f, &wanted, parts, 0, taken, err) &&
+		      take_from_kin(&f, &wanted, parts, 1, taken, err));
 }
 
 /* Blocks that name the same kin read it once. */
