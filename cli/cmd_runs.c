@@ -40,8 +40,9 @@ static const struct argp argp = {
 	"[KEY=VALUE]...",
 	"Browse the measured training runs that answers are compared with, and the error of "
 	"each prediction. Keys are id, source, gpu, generation, stack, stack_root, model "
-	"(dense or experts), precision, sharding, optimizer, flop_per_token, gpus, sequence, "
-	"micro_tokens, micro_batches, tp, pp, cp, ep; words may hold * and ?, "
+	"(dense or experts), precision, sharding, optimizer, trained (all or adapters), "
+	"flop_per_token, gpus, sequence, micro_tokens, micro_batches, tp, pp, cp, ep; "
+	"words may hold * and ?, "
 	"numbers may be ranges (64..512, 1024..)."
 	"\vExample: foretoken runs gpu=h100-sxm gpus=256.. precision=bf16 --plot h100.svg",
 	NULL,

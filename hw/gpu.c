@@ -187,25 +187,27 @@ static void curves_per_rank(struct ft_gpu *gpu)
 	}
 }
 
-/* Memory bandwidth against that of the GPU that is extended; 1: none is. */
-static double memory_ratio(const struct node *map, struct arena *mem,
-			   const struct ft_gpu *gpu)
+/* Of one quantity of a profile over another's; 1: nobody says. */
+static double ratio_of(double own, double below)
 {
-	double below = map->below ? given(map->below, mem, "memory", "bandwidth",
-					  DIM_BYTES_PER_S) :
-				    0;
-
-	return below > 0 ? gpu->memory_bytes_per_s.value / below : 1;
+	return own > 0 && below > 0 ? own / below : 1;
 }
 
-/* Units x clock of vectors against that of the GPU that is extended; 1: none is, or nobody says. */
-static double die_ratio(const struct node *map, struct arena *mem)
+/* Memory bandwidth, and units x clock of vectors, against those of a profile and all that it extends. */
+static const struct gpu_below *all_below(const struct node *of, struct arena *mem,
+					 double memory, double die)
 {
-	double own = given(map, mem, "peak", "fp32", DIM_FLOP_PER_S);
-	double below =
-		map->below ? given(map->below, mem, "peak", "fp32", DIM_FLOP_PER_S) : 0;
+	struct gpu_below *b = of ? ARENA_NEW(mem, struct gpu_below) : NULL;
 
-	return own > 0 && below > 0 ? own / below : 1;
+	if (of)
+		*b = (struct gpu_below){
+			of->mark.file,
+			ratio_of(memory, given(of, mem, "memory", "bandwidth",
+					       DIM_BYTES_PER_S)),
+			ratio_of(die, given(of, mem, "peak", "fp32", DIM_FLOP_PER_S)),
+			all_below(of->below, mem, memory, die),
+		};
+	return b;
 }
 
 /* The limit under which a format's sustained rate holds: that of the profile that gives the
@@ -224,8 +226,8 @@ static double sustained_at_w(const struct node *map, struct arena *mem,
 		       0;
 }
 
-static bool read_profile(const struct node *map, struct arena *mem, struct ft_gpu *gpu,
-			 struct gpu_wanted *wanted, struct ft_error *err)
+bool gpu_read_profile(const struct node *map, struct arena *mem, struct ft_gpu *gpu,
+		      struct gpu_wanted *wanted, struct ft_error *err)
 {
 	struct reader r = reader_open(map, err);
 
@@ -245,7 +247,9 @@ static bool read_profile(const struct node *map, struct arena *mem, struct ft_gp
 		gpu->sustained_at_w[d] =
 			sustained_at_w(map, mem, ft_dtype_name((enum ft_dtype)d));
 	gpu_read_attention(&r, mem, gpu, &wanted->attention);
-	gpu_read_memory(&r, mem, gpu, memory_ratio(map, mem, gpu), die_ratio(map, mem));
+	gpu_read_memory(&r, mem, gpu,
+			all_below(map->below, mem, gpu->memory_bytes_per_s.value,
+				  given(map, mem, "peak", "fp32", DIM_FLOP_PER_S)));
 	read_power(&r, mem, map, gpu);
 	gpu_read_collectives(&r, mem, gpu, &wanted->collectives);
 	gpu_read_interference(&r, mem, gpu);
@@ -263,78 +267,6 @@ static bool read_profile(const struct node *map, struct arena *mem, struct ft_gp
 		return ft_fail(err, &map->mark, "lacks the key '%s'",
 			       gpu->name[0] ? "compute_units" : "name");
 	gpu->compute_units /= gpu->ranks_per_gpu;
-	return true;
-}
-
-/* The rows that lie beside a profile: what it names, and which of them. */
-struct beside {
-	const char *path;
-	const struct gpu_wanted *wanted;
-	int parts;
-};
-
-typedef bool load_file(const struct gpu_file *f, struct ft_error *err);
-
-/* file: whose they become, and what they were measured on. */
-static bool load_rows(const struct gpu_file *file, const struct beside *b,
-		      struct ft_error *err)
-{
-	static load_file *const load[] = { gpu_load_gemm, gpu_load_attention,
-					   gpu_load_collectives };
-	const struct gpu_rows *rows[] = { &b->wanted->gemm, &b->wanted->attention,
-					  &b->wanted->collectives };
-
-	for (int i = 0; i < 3; i++) {
-		struct gpu_file f = *file;
-
-		if (!(b->parts & 1 << i) || !rows[i]->file)
-			continue;
-		f.path = file_beside(f.mem, b->path, rows[i]->file);
-		f.from = rows[i]->from;
-		if (!load[i](&f, err))
-			return false;
-	}
-	return true;
-}
-
-/* The head of a kin: what arithmetic needs. Its rows go to the taker. */
-static bool take_from(const struct gpu_file *taker, const char *name,
-		      const struct ft_mark *at, int parts, struct ft_error *err)
-{
-	struct ft_gpu *kin = ARENA_NEW(taker->mem, struct ft_gpu);
-	struct gpu_wanted wanted = { 0 };
-	struct gpu_file f = *taker;
-	const struct node *map;
-
-	f.on = kin;
-	map = extends_file(f.mem, "hw/gpus", name, at, EXTENDS_DERIVED, err);
-	return map && read_profile(map, f.mem, kin, &wanted, err) &&
-	       load_rows(&f, &(struct beside){ map->mark.file, &wanted, parts }, err);
-}
-
-/* Blocks that name the same kin read it once. */
-static bool take_from_kin(const struct gpu_file *taker, const struct gpu_wanted *wanted,
-			  int asked, int k, struct ft_error *err)
-{
-	const struct gpu_rows *rows[] = { &wanted->gemm, &wanted->attention,
-					  &wanted->collectives };
-	int done = 0;
-
-	for (int i = 0; i < 3; i++) {
-		int parts = 0;
-
-		if (!rows[i]->kin[k] || done & 1 << i)
-			continue;
-		for (int j = i; j < 3; j++)
-			if (rows[j]->kin[k] &&
-			    !strcmp(rows[i]->kin[k], rows[j]->kin[k]))
-				parts |= 1 << j;
-		done |= parts;
-		if (parts & asked &&
-		    !take_from(taker, rows[i]->kin[k], &rows[i]->kin_mark[k],
-			       parts & asked, err))
-			return false;
-	}
 	return true;
 }
 
@@ -388,10 +320,8 @@ struct ft_gpu *ft_gpu_load_value(const struct node *what, int rows,
 		extends_value(&mem, "hw/gpus", what, EXTENDS_DERIVED, err);
 
 	rows_desk_open(&owned->desk, &mem);
-	if (map && read_profile(map, &mem, &owned->gpu, &wanted, err) &&
-	    load_rows(&own, &(struct beside){ map->mark.file, &wanted, rows }, err) &&
-	    take_from_kin(&own, &wanted, rows, 0, err) &&
-	    take_from_kin(&own, &wanted, rows, 1, err) &&
+	if (map && gpu_read_profile(map, &mem, &owned->gpu, &wanted, err) &&
+	    gpu_load_all_rows(&own, map, &wanted, rows, err) &&
 	    (rows & FT_GPU_ROWS_LATER || read_rows(&owned->gpu, err))) {
 		owned->gpu.digest = mem.read;
 		owned->mem = mem;

@@ -3,8 +3,8 @@
  * the tables of measured rows that lie beside it
  *
  * A profile may lack rows that a kin of it has (the same die with other memory,
- * say). `rows_of: KIN` in a block takes the kin's rows, and so does a profile that
- * `extends` another; each table keeps a
+ * say). `rows_of: KIN` in a block takes the rows that the kin goes by (its own, those of
+ * what it extends, and those of its own kin), and a profile that `extends` another takes that one's; each table keeps a
  * pointer to the GPU that it was measured on, so that sim/ can carry over the
  * ratio to that GPU's own arithmetic instead of the seconds.
  */
@@ -44,9 +44,17 @@ void gpu_read_gemm(struct reader *outer, struct arena *mem, struct ft_gpu *gpu,
 		   struct gpu_rows *rows);
 void gpu_read_attention(struct reader *outer, struct arena *mem, struct ft_gpu *gpu,
 			struct gpu_rows *rows);
-/* Curves that come from what is extended run `memory` times as fast, `strided` `die` times. */
+/* A profile that is extended, directly or not: its memory's bandwidth, and units x clock of vectors,
+ * are those of the one that extends it over so much. */
+struct gpu_below {
+	const char *file;
+	double memory, die;
+	const struct gpu_below *next; /* the one that it extends; or NULL */
+};
+
+/* A curve's rates that a profile below says run as many times as fast as its memory, `strided` as its die. */
 void gpu_read_memory(struct reader *outer, struct arena *mem, struct ft_gpu *gpu,
-		     double memory, double die);
+		     const struct gpu_below *below);
 void gpu_read_collectives(struct reader *outer, struct arena *mem, struct ft_gpu *gpu,
 			  struct gpu_rows *rows);
 
@@ -58,7 +66,18 @@ struct gpu_file {
 	const struct ft_provenance *from;
 	struct ft_gpu *gpu;
 	struct rows_desk *desk;
+	int kin; /* so many rows_of away */
 };
+
+/* hw/gpu.c: all but rows, and where those are. */
+bool gpu_read_profile(const struct node *map, struct arena *mem, struct ft_gpu *gpu,
+		      struct gpu_wanted *wanted, struct ft_error *err);
+
+/* hw/gpu_kin.c: its own rows, those of the one that it extends, and those of its kin. asked: bits of
+ * FT_GPU_... parts. */
+bool gpu_load_all_rows(const struct gpu_file *own, const struct node *map,
+		       const struct gpu_wanted *wanted, int asked,
+		       struct ft_error *err);
 
 /* hw/gpu_rows.c: CSV to tables. */
 bool gpu_load_gemm(const struct gpu_file *f, struct ft_error *err);

@@ -218,13 +218,25 @@ void gpu_read_gemm(struct reader *outer, struct arena *mem, struct ft_gpu *gpu,
 	gpu_close_block(&r, outer);
 }
 
-/* What was measured on the GPU that is extended, by the ratio of what binds it. */
-static void scale_rate(const struct reader *r, struct ft_number *rate, double scale)
+/* What binds a curve's kernels, of each profile below. */
+struct binding {
+	const struct gpu_below *below;
+	bool die; /* units and clock, not the memory */
+};
+
+/* What was measured on a GPU that is extended, by the ratio of what binds it. */
+static void scale_rate(const struct reader *r, struct ft_number *rate,
+		       const struct binding *by)
 {
 	const struct node *n = node_get(r->map, "bandwidth");
+	const struct gpu_below *b = by->below;
+	double scale;
 
 	if (!n || !n->inherited)
 		return;
+	while (b->next && strcmp(b->file, n->mark.file))
+		b = b->next;
+	scale = by->die ? b->die : b->memory;
 	rate->value *= scale;
 	rate->low *= scale;
 	rate->high *= scale;
@@ -247,8 +259,8 @@ static bool place_row(struct ft_memory_curve *c, const struct ft_memory_row *row
 
 /* by_row: {4096: {start, bandwidth}, ...}, row lengths in bytes, in any order: what extends a
  * profile may add some. */
-static void read_curve_rows(struct reader *outer, struct arena *mem, double scale,
-			    struct ft_memory_curve *c)
+static void read_curve_rows(struct reader *outer, struct arena *mem,
+			    const struct binding *by, struct ft_memory_curve *c)
 {
 	const struct node *map = read_node(outer, "by_row");
 	struct reader r = gpu_open_block(outer, mem, map);
@@ -270,7 +282,7 @@ static void read_curve_rows(struct reader *outer, struct arena *mem, double scal
 		row.row_bytes = strtod(key, &end);
 		row.start_s = read_number(&in, mem, "start", DIM_S);
 		row.bytes_per_s = read_positive(&in, mem, "bandwidth", DIM_BYTES_PER_S);
-		scale_rate(&in, &row.bytes_per_s, scale);
+		scale_rate(&in, &row.bytes_per_s, by);
 		if (!in.failed && (*end || !(row.row_bytes > 0)))
 			reader_fail(&in, NULL, "should be a row length in bytes");
 		else if (!in.failed && !place_row(c, &row))
@@ -280,17 +292,17 @@ static void read_curve_rows(struct reader *outer, struct arena *mem, double scal
 	gpu_close_block(&r, outer);
 }
 
-static void read_own(struct reader *r, struct arena *mem, double scale,
+static void read_own(struct reader *r, struct arena *mem, const struct binding *by,
 		     struct ft_memory_curve *c)
 {
 	c->start_s = read_number(r, mem, "start", DIM_S);
 	c->bytes_per_s = read_positive(r, mem, "bandwidth", DIM_BYTES_PER_S);
-	scale_rate(r, &c->bytes_per_s, scale);
+	scale_rate(r, &c->bytes_per_s, by);
 	c->half_bytes = read_number_or(r, mem, "half", DIM_BYTES, 0);
 	c->sharpness = read_number_or(r, mem, "sharpness", DIM_NONE, 1);
 	c->row_sharpness =
 		read_number_or(r, mem, "row_sharpness", DIM_NONE, c->sharpness.value);
-	read_curve_rows(r, mem, scale, c);
+	read_curve_rows(r, mem, by, c);
 	c->traffic = read_number_or(r, mem, "traffic", DIM_NONE, 2);
 	reader_bound(r, "traffic", &c->traffic, 0.01, 1000);
 	reader_bound(r, "sharpness", &c->sharpness, 1, 1000);
@@ -324,10 +336,11 @@ static void read_as(struct reader *r, struct arena *mem, const struct ft_gpu *gp
 
 /* as: that it is another's, which has been read. */
 static void read_curve(struct reader *outer, struct arena *mem, const char *key,
-		       bool as, double scale, struct ft_gpu *gpu)
+		       bool as, const struct gpu_below *below, struct ft_gpu *gpu)
 {
 	struct reader r = gpu_open_block(outer, mem, read_node(outer, key));
 	struct ft_memory_curve *c = &gpu->memory[gpu->n_memory];
+	const struct binding by = { below, !strcmp(key, "strided") };
 	size_t len = strlen(key);
 
 	c->warm = len > 5 && !strcmp(key + len - 5, ".warm");
@@ -338,14 +351,14 @@ static void read_curve(struct reader *outer, struct arena *mem, const char *key,
 	if (as)
 		read_as(&r, mem, gpu, c);
 	else
-		read_own(&r, mem, scale, c);
+		read_own(&r, mem, &by, c);
 	gpu->n_memory++;
 	gpu_close_block(&r, outer);
 }
 
 /* Those of their own first, which others may be. */
-static void read_curves(struct reader *in, struct arena *mem, double memory, double die,
-			struct ft_gpu *gpu)
+static void read_curves(struct reader *in, struct arena *mem,
+			const struct gpu_below *below, struct ft_gpu *gpu)
 {
 	gpu->memory = ARENA_ARRAY(mem, in->map->n + 1, struct ft_memory_curve);
 	for (int as = 0; as < 2; as++)
@@ -354,13 +367,12 @@ static void read_curves(struct reader *in, struct arena *mem, double memory, dou
 
 			if (strcmp(key, "provenance") &&
 			    !node_get(in->map->item[i], "as") == !as)
-				read_curve(in, mem, key, as,
-					   strcmp(key, "strided") ? memory : die, gpu);
+				read_curve(in, mem, key, as, below, gpu);
 		}
 }
 
 void gpu_read_memory(struct reader *outer, struct arena *mem, struct ft_gpu *gpu,
-		     double memory, double die)
+		     const struct gpu_below *below)
 {
 	const struct node *map = read_need(outer, "memory_bound");
 	struct reader r = gpu_open_block(outer, mem, map), in;
@@ -368,7 +380,7 @@ void gpu_read_memory(struct reader *outer, struct arena *mem, struct ft_gpu *gpu
 	gpu->memory_spread = read_number(&r, mem, "spread", DIM_FRAC);
 	in = gpu_open_block(&r, mem, read_need(&r, "curves"));
 	if (in.map)
-		read_curves(&in, mem, memory, die, gpu);
+		read_curves(&in, mem, below, gpu);
 	if (!in.failed && !node_get(in.map, "default"))
 		reader_fail(&in, NULL, "lacks the key 'default'");
 	gpu_close_block(&in, &r);

@@ -235,7 +235,7 @@ static bool kernel_of(const struct gpu_file *f, const struct sheet *s,
 	const struct sheet_cell *impl = &s->cell[s->at[A_IMPL]];
 	char pass[SHEET_WORD];
 
-	*t = (struct ft_attention_table){ .on = f->on, .from = f->from };
+	*t = (struct ft_attention_table){ .on = f->on, .from = f->from, .kin = f->kin };
 	if (!table_dtype(s, A_DTYPE, f->on, &t->dtype))
 		return false;
 	sheet_word(s, A_PASS, pass);

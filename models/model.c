@@ -399,7 +399,9 @@ static void pack(struct ft_layer *l, int64_t document)
 
 void ft_model_fit(struct ft_model *model, const struct ft_plan *plan)
 {
+	bool packed = plan->document && plan->document < plan->sequence;
+
 	stretch(model, plan->sequence);
-	for (int64_t i = 0; plan->document && i < model->n_layers; i++)
+	for (int64_t i = 0; packed && i < model->n_layers; i++)
 		pack(&model->layer[i], plan->document);
 }

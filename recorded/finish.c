@@ -292,6 +292,7 @@ bool recording_finish(struct ft_recording *r, struct ft_error *err)
 			"holds no kernels; record the accelerator's activities, too");
 	if (!of_one_gpu(r, err))
 		return false;
+	r->counts.twice = recording_once(r);
 	if (r->span.n > most)
 		most = r->span.n;
 	k = ARENA_ARRAY(&scratch, most, struct keyed);

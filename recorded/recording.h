@@ -118,6 +118,9 @@ bool nsight_read(struct ft_recording *r, const char *path, struct ft_error *err)
 bool recording_finish(struct ft_recording *r, struct ft_error *err)
 	__attribute__((warn_unused_result));
 
+/* recorded/twice.c: operations and calls that are told again are taken out; how many were. */
+int64_t recording_once(struct ft_recording *r);
+
 /* recorded/classify.c: what each operation is. */
 void recording_classify(struct ft_recording *r);
 

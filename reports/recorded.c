@@ -50,6 +50,12 @@ static void put_file(FILE *out, const struct ft_recording *r)
 			"  %" PRId64 " launches have no operation: what they launched "
 			"was not recorded, and its time is missing below\n",
 			c->without_op);
+	if (c->twice)
+		fprintf(out,
+			"  %" PRId64
+			" operations and calls are told twice; each counts "
+			"once\n",
+			c->twice);
 	if (c->before_call)
 		fprintf(out,
 			"  %" PRId64

@@ -92,6 +92,8 @@ static json_t *files(const struct ft_replay *p)
 		json_put_int(o, "streams", (int64_t)ft_recording_streams(r));
 		json_put_int(o, "without_call", c->without_call);
 		json_put_int(o, "without_operation", c->without_op);
+		json_put_int(o, "told_twice", c->twice);
+		json_put_int(o, "overlapping_steps", c->overlapping_steps);
 		json_put_int(o, "negative_durations", c->negative);
 		json_put_int(o, "before_call", c->before_call);
 		json_put_int(o, "unknown_phases", c->unknown_phases);

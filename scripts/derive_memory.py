@@ -15,7 +15,9 @@ whose profiles lie beside FROM:
   cold copies and adds   say which share of the data sheet this kin of GPUs reaches: all
                          rates are multiplied by the geometric mean of curve / rows;
   a kernel's own rows    multiply its rate once more, so that they are met on average;
-                         from eight rows on, start, rate and sharpness are its own.
+                         from eight rows on, start, rate and sharpness are its own;
+  rows of strided        hold for all, whosever they are, by units x clock: instructions bind it,
+                         not the memory (as H100 and H200 say, whose memories differ).
 
 TO is written anew."""
 import csv
@@ -187,6 +189,23 @@ def with_rows(curve, rows, ratio, plain=False):
     return note
 
 
+def by_instructions(curve, published, folder, source, target):
+    """`strided`, which instructions bind and not the memory: as the one GPU of which there are rows, and by
+    units x clock from there; and what the note says of it."""
+    with gzip.open(published[0], "rt") as f:
+        gpus = {r["gpu"] for r in csv.DictReader(line for line in f if not line.startswith("#"))
+                if r["kernel"] == "strided"}
+    if "strided" not in curve or len(gpus) != 1:
+        return ""
+    gpu = gpus.pop()
+    rows = [r for r in read_rows(published[0], [gpu], folder, source) if r["kernel"] == "strided"]
+    theirs = open(os.path.join(folder, gpu + ".yaml")).read()
+    of_theirs = rows[0]["scale"] * met(curve["strided"], rows)
+    dies = cycles(target) / cycles(theirs)
+    curve["strided"] = times(curve["strided"], of_theirs * dies)
+    return f"; strided by {len(rows)} rows of {gpu} and units x clock, {dies:.3f} of its"
+
+
 def by_units(curve, source, target, target_path):
     """A loop over as many sums as blocks run at once: by compute units; not measured on AMD's GPUs."""
     units = [re.search(r"^compute_units: (\d+)", t, re.M) for t in (source, target)]
@@ -248,8 +267,12 @@ def main():
     else:
         rows = read_rows(published[0], published[1:], folder, source)
         note = f"starts as there, rates by memory bandwidth, {of}"
-        note += with_rows(curve, rows, lambda key: ratio, True)
-        note += f"; rows of {', '.join(published[1:])}" if rows else ""
+        bound = by_instructions(curve, published, folder, source, target)
+        strided = curve.get("strided")
+        note += with_rows(curve, [r for r in rows if r["kernel"] != "strided"], lambda key: ratio, True)
+        if bound:
+            curve["strided"] = strided
+        note += (f"; rows of {', '.join(published[1:])}" if rows else "") + bound
     if twin:
         most = max(number(curve[k], "bandwidth") for k in ("copy", "add"))
         curve = {k: v if k.endswith(".warm") else capped(v, most) for k, v in curve.items()}

@@ -160,6 +160,8 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         with_all_columns(folder)
         rows = predicted(program, paths, patterns)
+    if {r["unnamed"] for r in rows} != set(TABLES):
+        raise SystemExit("no row of one of the tables could be predicted; both stay as they were")
     for unnamed, name in TABLES.items():
         of = [r for r in rows if r["unnamed"] == unnamed]
         write(name, "log_ratio: ln(measured / predicted) of a step; tokens_per_s_per_gpu: measured",

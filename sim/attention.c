@@ -232,7 +232,16 @@ static int impl_distance(const char *a, const char *b)
 								 OTHER_IMPL;
 }
 
-/* The table that stands nearest, and what it is wrong in. */
+/* A nearer one; of those that are as near the one of nearer kin, then the longer one. */
+static bool is_nearer(const struct ft_attention_table *a, int w,
+		      const struct ft_attention_table *b, int v)
+{
+	if (w != v)
+		return w < v;
+	return a->kin != b->kin ? a->kin < b->kin : a->n_rows > b->n_rows;
+}
+
+/* The table that stands nearest, and what it is wrong in. What extends a GPU asks those tables that the GPU would. */
 static const struct ft_attention_table *table_for(const struct ft_gpu *gpu,
 						  const char *impl,
 						  const struct attention_shape *a,
@@ -241,23 +250,27 @@ static const struct ft_attention_table *table_for(const struct ft_gpu *gpu,
 	const struct ft_attention_table *best = NULL;
 	enum ft_dtype dtype = a->dtype == FT_FP16 ? FT_BF16 : a->dtype;
 
+	int least = 0;
+
 	*wrong = 0;
 	for (size_t i = 0; i < gpu->n_attention; i++) {
 		const struct ft_attention_table *t = &gpu->attention[i];
 		int w = impl_distance(t->impl, impl) +
 			(t->pass != a->pass ? OTHER_PASS : 0) +
 			(t->dtype != dtype ? OTHER_DTYPE : 0) +
-			(t->on != gpu ? OTHER_GPU : 0);
+			(t->kin ? OTHER_GPU : 0);
 
 		/* both passes say more about one of them than the other does */
 		if (w & OTHER_PASS && t->pass == FT_PASS_BOTH)
 			w -= OTHER_GPU + 1;
 
-		if (!best || w < *wrong || (w == *wrong && t->n_rows > best->n_rows)) {
+		if (!best || is_nearer(t, w, best, least)) {
 			best = t;
-			*wrong = w;
+			least = w;
 		}
 	}
+	if (best)
+		*wrong = least + (best->on != gpu && !best->kin ? OTHER_GPU : 0);
 	return best;
 }
 

@@ -150,36 +150,75 @@ static struct ft_group_shape shape_of(const struct job *s, const struct ft_work 
 	return x;
 }
 
-/* What the sends of a work meet: found once for a class, group and pattern. */
+/* What the sends of a work meet: found once for a class, group, pattern and direction. */
 struct path_cache {
-	struct network_path *path[FT_GROUPS][NETWORK_SHIFT + 1];
+	struct network_path *path[FT_GROUPS][NETWORK_SHIFT + 1][2];
 };
 
-static const struct network_path *path_of(const struct job *s, size_t class,
-					  const struct ft_work *w,
-					  struct path_cache *cache)
+/* Does a pipeline send it to the stage before, as gradients? */
+static bool goes_back(const struct job *s, size_t work)
 {
+	const struct ft_graph *g = s->graph;
+
+	for (size_t i = 0; i < g->n_segments; i++)
+		for (size_t k = 0; k < g->segment[i].n_ops; k++)
+			if (g->segment[i].op[k].work == work &&
+			    g->segment[i].op[k].stream == FT_STREAM_SEND_BACKWARD)
+				return true;
+	return false;
+}
+
+/* From a class to the next stage, or to the one before; the last stage's next is the first. The
+ * part whose nodes come first, the other being so many nodes behind it. Limit: chunks that run from the last stage
+ * to the first (zbv, dualpipev) go as the others. */
+static size_t pair_stages(const struct job *s, size_t class, bool to_before,
+			  struct ft_group_shape shape, struct network_sends *x)
+{
+	size_t n = s->graph->n_classes;
+	size_t other = (class + (to_before ? n - 1 : 1)) % n;
+	size_t first = class < other ? class : other;
+	int64_t apart = (int64_t)(class + other - 2 * first) *
+			s->graph->group[FT_GROUP_PP].stride;
+
+	x->back = class > other;
+	x->stride = (apart > shape.stride ? apart : shape.stride) /
+		    s->cluster->ranks_per_node;
+	return s->first_part + first;
+}
+
+static const struct network_path *path_of(const struct job *s, size_t class,
+					  size_t work, struct path_cache *cache)
+{
+	const struct ft_work *w = &s->graph->work[work];
 	enum ft_group group = w->communication.group;
 	struct ft_group_shape shape = shape_of(s, w);
 	struct network_sends x =
 		collective_sends(s->cluster, w->communication.op, shape);
 	struct network_path **at;
+	size_t part = s->first_part + class;
+	bool to_before = false;
 
+	if (!s->network)
+		return NULL;
 	if (group == FT_GROUP_PP || group == FT_GROUP_EMBEDDING) {
 		x.pattern = NETWORK_SHIFT;
 		x.stride = shape.stride / s->cluster->ranks_per_node;
 		x.end = s->end_node;
-		x.back = group == FT_GROUP_EMBEDDING && class > 0;
 	}
-	if (!s->network || x.members < 2 || x.stride < 1)
+	if (group == FT_GROUP_PP) {
+		to_before = goes_back(s, work);
+		part = pair_stages(s, class, to_before, shape, &x);
+	} else if (group == FT_GROUP_EMBEDDING) {
+		/* the ends of a tied embedding send to each other, the last one back */
+		part = s->first_part;
+		x.back = class > 0;
+	}
+	if (x.members < 2 || x.stride < 1)
 		return NULL;
-	at = &cache->path[group][x.pattern];
+	at = &cache->path[group][x.pattern][to_before];
 	if (!*at) {
 		*at = ARENA_NEW(s->mem, struct network_path);
-		/* the ends of a tied embedding send to each other, the last one back */
-		network_find(s->network,
-			     s->first_part + (group == FT_GROUP_EMBEDDING ? 0 : class),
-			     &x, *at);
+		network_find(s->network, part, &x, *at);
 	}
 	return *at;
 }
@@ -188,7 +227,7 @@ static bool time_collective(struct job *s, size_t class, size_t i,
 			    struct path_cache *cache, struct ft_error *err)
 {
 	const struct ft_work *w = &s->graph->work[i];
-	const struct network_path *path = path_of(s, class, w, cache);
+	const struct network_path *path = path_of(s, class, i, cache);
 	const struct ft_cluster *cl = s->cluster;
 	struct ft_collective_call call = {
 		.op = w->communication.op,

@@ -19,6 +19,8 @@ static const struct ft_trait traits[] = {
 	{ "precision", false, AT(precision), "the format of products" },
 	{ "sharding", false, AT(sharding), "what replicas divide among them" },
 	{ "optimizer", false, AT(optimizer), "what updates the weights" },
+	{ "trained", false, AT(trained),
+	  "all weights, or adapters beside frozen ones" },
 	{ "flop_per_token", true, AT(flop_per_token), "model FLOPs of a token" },
 	{ "gpus", true, AT(gpus), "GPUs" },
 	{ "sequence", true, AT(sequence), "tokens per sequence" },
@@ -76,6 +78,7 @@ struct ft_traits traits_of(const struct ft_scenario *s, const struct ft_run *run
 		.precision = ft_dtype_name(p->precision),
 		.sharding = ft_sharding_name(p->sharding),
 		.optimizer = ft_optimizer_name(p->optimizer),
+		.trained = p->lora.rank ? "adapters" : "all",
 		.flop_per_token = ft_model_flop_per_token(s->model, p->tp, p->sequence,
 							  s->model->causal),
 		.gpus = (double)s->cluster->gpus,
@@ -104,5 +107,6 @@ struct ft_traits traits_copy(struct arena *mem, const struct ft_traits *of)
 	copy.precision = arena_text(mem, of->precision);
 	copy.sharding = arena_text(mem, of->sharding);
 	copy.optimizer = arena_text(mem, of->optimizer);
+	copy.trained = arena_text(mem, of->trained);
 	return copy;
 }

@@ -273,8 +273,8 @@ static void put(struct shelf *x, const char *impl, int pass, enum ft_dtype dtype
 				     0, true, pass, dtype, NULL };
 
 	x->row[i] = row_of(on, &a, times);
-	x->table[i] = (struct ft_attention_table){ impl,       pass, dtype, 1,
-						   &x->row[i], on,   NULL,  NULL };
+	x->table[i] = (struct ft_attention_table){ impl, pass, dtype, 1,   &x->row[i],
+						   on,	 NULL, NULL,  !own };
 	x->gpu.attention = x->table;
 }
 

@@ -1,5 +1,7 @@
 /* tests/test_context.c - context groups: what their ranks compute, exchange and hold */
 #include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
 
 #include "tests/works.h"
 
@@ -363,10 +365,57 @@ static void a_ring_runs_a_causal_block_and_full_ones(void **state)
 	assert_int_equal(full, 1);
 	near_frac(sum_in(p.graph, "forward", "attention").n, 4. * LAYERS * 8, 1e-12);
 	drop(&p);
-	build(&p, "{name: mistral-7b, num_hidden_layers: 2}",
+	build(&p, "{name: mistral-7b, num_hidden_layers: 2, sliding_window: 2048}",
 	      PLAN("sharding: ddp, parallel: {cp: 4}"), "megatron-core", 8);
 	near_frac(sum_in(p.graph, "forward", "attention").n, 2. * 8, 1e-12);
 	drop(&p);
+}
+
+/* The graph's text; free it. */
+static char *text_of(const struct ft_graph *g)
+{
+	char *text;
+	size_t n;
+	FILE *out = open_memstream(&text, &n);
+
+	assert_non_null(out);
+	ft_graph_write(g, out);
+	assert_int_equal(fclose(out), 0);
+	return text;
+}
+
+/* Whoever sees a whole sequence runs what is run without a window, however the sequence is cut. */
+static void a_window_of_the_whole_sequence_is_none(void **state)
+{
+	static const char *const windows[] = { "null", "4096", "8192", "4095" };
+
+	(void)state;
+	for (int i = 0; i < 2 * 4; i++) {
+		char *of[4];
+
+		for (int w = 0; w < 4; w++) {
+			struct parts p;
+			char model[100], plan[100];
+
+			snprintf(model, sizeof(model),
+				 "{name: mistral-7b, num_hidden_layers: 2, "
+				 "sliding_window: %s}",
+				 windows[w]);
+			snprintf(plan, sizeof(plan),
+				 PLAN("sharding: ddp, parallel: {cp: %d}"),
+				 i / 4 ? 4 : 1);
+			build(&p, model, plan, "megatron-core", 8);
+			p.stack->layout.context_parallel = ways[i % 4];
+			rebuild(&p);
+			of[w] = text_of(p.graph);
+			drop(&p);
+		}
+		assert_string_equal(of[1], of[0]);
+		assert_string_equal(of[2], of[0]);
+		assert_string_not_equal(of[3], of[0]);
+		for (int w = 0; w < 4; w++)
+			free(of[w]);
+	}
 }
 
 int main(void)
@@ -384,6 +433,7 @@ int main(void)
 		cmocka_unit_test(adapters_may_have_a_way_of_their_own),
 		cmocka_unit_test(heads_that_cannot_be_dealt_are_refused),
 		cmocka_unit_test(a_ring_runs_a_causal_block_and_full_ones),
+		cmocka_unit_test(a_window_of_the_whole_sequence_is_none),
 	};
 
 	return cmocka_run_group_tests_name("traces/context", tests, NULL, NULL);

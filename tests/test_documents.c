@@ -72,6 +72,24 @@ static void one_document_is_a_sequence(void **state)
 	}
 }
 
+/* Also where a window as long as the sequence is given to the kernel as a mask, as Transformers gives it. */
+static void one_document_leaves_masks_as_they_are(void **state)
+{
+	static const char *const masking[] = { "transformers-5-eager", "vectorlm-2024",
+					       "torch-2.11-compile" };
+
+	(void)state;
+	for (int i = 0; i < 3; i++) {
+		struct parts one, none;
+
+		build(&one, WINDOWS("4096"), PACKED("4096"), masking[i], 4);
+		build(&none, WINDOWS("4096"), PACKED("0"), masking[i], 4);
+		runs_the_same(one.graph, none.graph);
+		drop(&one);
+		drop(&none);
+	}
+}
+
 static double attention_flop(const char *model, const char *plan, const char *stack)
 {
 	struct parts p;
@@ -157,6 +175,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(documents_are_sequences_of_their_own),
 		cmocka_unit_test(one_document_is_a_sequence),
+		cmocka_unit_test(one_document_leaves_masks_as_they_are),
 		cmocka_unit_test(what_is_left_is_a_document),
 		cmocka_unit_test(a_window_counts_where_it_is_shorter),
 		cmocka_unit_test(unfused_attention_computes_all),

@@ -24,6 +24,7 @@ static struct ft_traits plain(void)
 				   .precision = "bf16",
 				   .sharding = "ddp",
 				   .optimizer = "adam",
+				   .trained = "all",
 				   .flop_per_token = 1e9,
 				   .gpus = 8,
 				   .sequence = 4096,

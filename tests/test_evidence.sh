@@ -62,6 +62,21 @@ ok "the JSON has the warning" sh -c "$f compare $a $b --json | grep -q '\"warnin
 ok "the report has the runs" sh -c "$f simulate $tmp/a.yaml --report $tmp/r && grep -q 'How far to trust it' $tmp/r/index.html && grep -q 'stack not given' $tmp/r/index.html"
 ok "a GPU that nobody measured is told" says "No measured run is on the GPU" $f simulate "$tmp/a.yaml" --set 'cluster.gpu={extends: h100-sxm, memory.capacity: 96 GB}'
 
+# Adapters and all weights are different work: the nearest run is of the plan's own kind, and those that are not say so.
+adapted() { # all|adapters SETTING...
+	trained=$1
+	shift
+	printf 'model: llama3-8b\ncluster: {gpu: h100-sxm, gpus: 8}\nstack: transformers-5-eager\ntraining: {sequence_length: 4096, micro_batch_size: 1, global_batch_size: 32, sharding: fsdp}\n' >"$tmp/adapted.yaml" &&
+		$f simulate "$tmp/adapted.yaml" "$@" --json >"$tmp/adapted.json" 2>/dev/null &&
+		python3 -c 'import csv, json, sys
+kind = {r["id"]: r["trained"] for r in csv.DictReader(l for l in open("study/residuals.csv") if l[0] != "#")}
+near = json.load(sys.stdin)["nearest_runs"]
+assert kind[near[0]["id"]] == sys.argv[1], near
+assert all(("trained " + kind[n["id"]] in n["differs"]) == (kind[n["id"]] != sys.argv[1]) for n in near), near' "$trained" <"$tmp/adapted.json"
+}
+ok "a plan that trains adapters is held against runs of adapters" adapted adapters --set 'training.lora={rank: 16, targets: all}'
+ok "one that trains all weights is not" adapted all
+
 # Whose runs make the range: of stacks that say of themselves that nobody named them, or of the others.
 ranged() { # true|false NAME: the nearest runs are those of stacks that are unnamed, or named; all rows of an id and error are
 	printf 'model: llama3-8b\ncluster: {gpu: h100-sxm, gpus: 8}\nstack: %s\ntraining: {sequence_length: 4096, global_batch_size: 64}\n' "$tmp/$2.yaml" >"$tmp/ranged.yaml" &&
@@ -114,8 +129,8 @@ broken() { # WORDS EDIT: a change of the runs, and what is said
 	! FORETOKEN_DATA=$tmp/data $f simulate $a >"$tmp/said" 2>&1 && grep -qF "$1" "$tmp/said"
 }
 ok "a number that is none" broken "residuals.csv:3:" '3s/,[^,]*$/,fast/'
-# gpus is the twelfth number
-ok "no GPUs" broken "gpus should be above 0" '3s/^\(\([^,]*,\)\{11\}\)[0-9]*/\10/'
+# gpus is the thirteenth column
+ok "no GPUs" broken "gpus should be above 0" '3s/^\(\([^,]*,\)\{12\}\)[0-9]*/\10/'
 ok "a column that is gone" broken "lacks the column log_ratio" '2s/log_ratio/ratio/'
 ok "no runs at all" broken "run \`make residuals\`" '3,$d'
 apart() { # with the runs under named stacks gone, one without a stack answers; with the others damaged, it does not

@@ -58,6 +58,45 @@ static void what_changes_nothing_answers_the_same(void **state)
 	arena_release(&mem);
 }
 
+/* What runs on a GPU takes the same time on one that extends it and says nothing, whatever both lie upon. */
+static void no_profile_changes_by_being_extended(void **state)
+{
+	static const char *const names[] = {
+		"mi100",    "mi210",	"mi250",  "mi250x", "gh200",
+		"mi300x",   "mi325x",	"mi355x", "mi350x", "a100-40g",
+		"a100-80g", "h100-sxm", "h800",	  "a800",   "h100-96g-500w",
+		"h200",	    "b200",	"b300",	  "gb200",  "gb300",
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
+		struct arena mem = { 0 };
+		struct ft_gpu *a = gpu(&mem, names[i]);
+		struct ft_gpu *b =
+			gpu(&mem, arena_printf(&mem, "{extends: %s}", names[i]));
+		struct ft_work w = { .kind = FT_ATTENTION,
+				     .name = "x",
+				     .dtype = FT_BF16 };
+
+		for (size_t k = 0; k < a->n_memory; k++)
+			near_frac(b->memory[k].bytes_per_s.value,
+				  a->memory[k].bytes_per_s.value, 1e-12);
+		w.attention.batch = 2;
+		w.attention.heads = w.attention.kv_heads = 16;
+		w.attention.queries = w.attention.keys = 8192;
+		w.attention.qk_head_dim = w.attention.v_head_dim = 128;
+		w.attention.causal = true;
+		for (size_t k = 0; k < 2 * a->n_impls; k++) {
+			w.attention.impl = a->impl[k / 2].name;
+			w.attention.pass = k % 2 ? FT_PASS_BACKWARD : FT_PASS_FORWARD;
+			near_frac(time_of(b, &w), time_of(a, &w), 1e-9);
+		}
+		ft_gpu_free(a);
+		ft_gpu_free(b);
+		arena_release(&mem);
+	}
+}
+
 /* Twice the bandwidth: a curve's bytes take half the time, its start stays. What instructions bind goes
  * by the peak of vectors. */
 static void curves_follow_memory_bandwidth(void **state)
@@ -383,6 +422,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_changes_nothing_answers_the_same),
+		cmocka_unit_test(no_profile_changes_by_being_extended),
 		cmocka_unit_test(curves_follow_memory_bandwidth),
 		cmocka_unit_test(watts_of_kernels_follow_the_chip),
 		cmocka_unit_test(a_curve_that_is_given_is_not_scaled),

@@ -49,6 +49,85 @@ static void all_profiles_load_and_are_whole(void **state)
 	}
 }
 
+struct counted {
+	size_t attention, collective;
+};
+
+static struct counted rows_in(const char *name)
+{
+	struct ft_gpu *g = load(name);
+	struct counted n = { 0 };
+
+	for (size_t i = 0; i < g->n_attention; i++)
+		n.attention += g->attention[i].n_rows;
+	for (size_t i = 0; i < g->n_collective; i++)
+		n.collective += g->collective[i].n_rows;
+	ft_gpu_free(g);
+	return n;
+}
+
+static bool same_table(const struct ft_collective_table *a,
+		       const struct ft_collective_table *b)
+{
+	return !strcmp(a->fabric, b->fabric) && a->op == b->op && a->n == b->n &&
+	       !strcmp(a->on->name, b->on->name);
+}
+
+/* MI325X takes MI300X's, which takes MI355X's, and an H100 with less power those of H100, which takes H200's. */
+static void kin_of_kin_is_kin(void **state)
+{
+	struct counted h100 = rows_in("h100-sxm"), capped = rows_in("h100-96g-500w");
+
+	(void)state;
+	assert_int_equal(rows_in("mi325x").attention, rows_in("mi300x").attention);
+	assert_int_equal(capped.attention, h100.attention);
+	assert_int_equal(capped.collective, h100.collective);
+}
+
+/* Though some name each other, and one may be named by two. */
+static void no_rows_are_taken_twice(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
+		struct ft_gpu *g = load(names[i]);
+
+		for (size_t a = 0; a < g->n_collective; a++)
+			for (size_t b = 0; b < a; b++)
+				assert_false(same_table(&g->collective[a],
+							&g->collective[b]));
+		ft_gpu_free(g);
+	}
+}
+
+static double strided_of(const struct ft_gpu *g)
+{
+	for (size_t i = 0; i < g->n_memory; i++)
+		if (!strcmp(g->memory[i].kernel, "strided") && !g->memory[i].as)
+			return g->memory[i].bytes_per_s.value;
+	fail_msg("%s lacks the curve strided", g->name);
+	return 0;
+}
+
+/* Instructions bind these kernels, not the memory: MI325X has MI300X's die and a faster memory. */
+static void strided_kernels_go_with_units_and_clock(void **state)
+{
+	static const char *const others[] = { "mi325x", "mi355x", "mi350x", "mi250",
+					      "mi250x", "mi210",  "mi100" };
+	struct ft_gpu *a = load("mi300x");
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(others) / sizeof(*others); i++) {
+		struct ft_gpu *b = load(others[i]);
+
+		near_frac(strided_of(b) / strided_of(a),
+			  b->peak_flop_per_s[FT_FP32].value /
+				  a->peak_flop_per_s[FT_FP32].value,
+			  1e-3);
+		ft_gpu_free(b);
+	}
+	ft_gpu_free(a);
+}
+
 /* An H100 with another memory and less power: what a product reaches of its peak is the die's. */
 static void products_of_one_die_reach_as_much_of_its_peak(void **state)
 {
@@ -356,6 +435,9 @@ static void unknown_names_suggest_the_nearest(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(kin_of_kin_is_kin),
+		cmocka_unit_test(no_rows_are_taken_twice),
+		cmocka_unit_test(strided_kernels_go_with_units_and_clock),
 		cmocka_unit_test(products_of_one_die_reach_as_much_of_its_peak),
 		cmocka_unit_test(all_profiles_load_and_are_whole),
 		cmocka_unit_test(no_curve_is_faster_than_the_memory),

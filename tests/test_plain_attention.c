@@ -104,6 +104,32 @@ static void scores_are_kept(void **state)
 	}
 }
 
+/* Dropout keeps a mask of a byte, and in fp32 its output beside the softmax's; a kernel that it is part of keeps nothing. */
+static void dropout_keeps_a_mask(void **state)
+{
+	static const char *const stack[] = { EAGER, COMPILED, FUSED };
+
+	(void)state;
+	for (int k = 0; k < 3 * ROWS; k++) {
+		int i = k / 3, at = k % 3;
+		double each = at == 2 ? 0 : rows[i].context == FT_FP32 ? 1 + 4 : 1;
+		struct parts p, dropped;
+
+		build(&p, rows[i].model, PLAN, stack[at], 1);
+		build(&dropped, rows[i].model, PLAN, stack[at], 1);
+		dropped.model->attention_dropout = true;
+		rebuild(&dropped);
+		near_frac(segment_of(dropped.graph, "forward")
+				  ->net_bytes[FT_MEMORY_ACTIVATIONS],
+			  segment_of(p.graph, "forward")
+					  ->net_bytes[FT_MEMORY_ACTIVATIONS] +
+				  TOKENS * each * rows[i].heads * SEQUENCE,
+			  1e-9);
+		drop(&p);
+		drop(&dropped);
+	}
+}
+
 /* Bytes a number of the MLP's width, both ways: a call of PyTorch's, or operations of the class, unless
  * a compiler joins them, or the config names another. */
 static void a_gelu_may_be_operations(void **state)
@@ -234,6 +260,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(scores_are_written_as_the_class_does),
 		cmocka_unit_test(scores_are_kept),
+		cmocka_unit_test(dropout_keeps_a_mask),
 		cmocka_unit_test(a_gelu_may_be_operations),
 		cmocka_unit_test(gradients_of_scores_stand_beside_that),
 		cmocka_unit_test(heads_that_are_spread_are_fused),

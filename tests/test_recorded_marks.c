@@ -1,7 +1,7 @@
 /*
  * tests/test_recorded_marks.c - what marks of a program say of drawn recordings: steps and where each ends,
  * kernels of the optimizer and of FSDP, transfers that a kernel sends without saying so; each found here in
- * the obvious way
+ * the obvious way; and what is told twice
  */
 #include "tests/check.h"
 #include "tests/made_recording.h"
@@ -259,9 +259,47 @@ static void a_kernel_sends_what_its_thread_announced(void **state)
 	assert_true(several > DRAWS);
 }
 
+/* A graph's kernels have one correlation, and two streams may run the same at once. */
+static void what_is_told_twice_counts_once(void **state)
+{
+	struct made once = begin(0), again = begin(0);
+	struct ft_recording *r, *s;
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		struct made *m = i ? &again : &once;
+
+		for (int k = 0; k < 1 + i; k++) {
+			call(m, "cudaGraphLaunch", 3, 18, 3);
+			kernel(m, "gemm", 3, 7, 30, 5);
+			kernel(m, "gemm", 3, 8, 30, 5);
+			kernel(m, "gemm", 3, 7, 36, 5);
+			kernel(m, "norm", 3, 8, 36, 5);
+		}
+		kernel(m, "gemm", 4, 7, 50, 5);
+		kernel(m, "gemm", 5, 7, 50, 5);
+	}
+	r = end(&once);
+	s = end(&again);
+	assert_int_equal(ft_recording_counts(r)->twice, 0);
+	assert_int_equal(ft_recording_counts(s)->twice, 5);
+	assert_int_equal(ft_recording_ops(r), 6);
+	assert_int_equal(ft_recording_ops(s), 6);
+	assert_int_equal(ft_recording_calls(s), 1);
+	for (size_t i = 0; i < 6; i++) {
+		assert_int_equal(ft_recording_op(r, i)->start,
+				 ft_recording_op(s, i)->start);
+		assert_int_equal(ft_recording_op(r, i)->stream,
+				 ft_recording_op(s, i)->stream);
+	}
+	ft_recording_free(r);
+	ft_recording_free(s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(what_is_told_twice_counts_once),
 		cmocka_unit_test(kernels_belong_to_the_marks_that_launch_them),
 		cmocka_unit_test(a_step_ends_where_the_next_begins),
 		cmocka_unit_test(a_kernel_sends_what_its_thread_announced),

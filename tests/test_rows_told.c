@@ -146,6 +146,7 @@ static struct ft_traits traits(void)
 				   .precision = "bf16",
 				   .sharding = "ddp",
 				   .optimizer = "adam",
+				   .trained = "all",
 				   .flop_per_token = 1e9 * n,
 				   .gpus = n,
 				   .sequence = 2 * n,

@@ -111,17 +111,23 @@ void put_score_dropout(struct builder *b, const struct layer_sizes *s, bool back
 			   0);
 }
 
+/* Bytes a score that dropout keeps more: its mask, and where the softmax's own output went into the product behind it
+ * (in 16 bit throughout, or in fp32) what goes there now. */
+static double dropped_kept(const struct plain *p)
+{
+	return 1 + (p->context == FT_FP32 ? 4 : p == &plain[FT_PLAIN_NOT] ? 2 : 0);
+}
+
 double score_kept(const struct builder *b)
 {
 	const struct plain *p = plain_of(b);
-
 	double cap = b->model->score_cap ? 2 : 0; /* the tanh's output */
 
-	if (drops_scores(b))
-		return 5 + cap;
-	if (sinks_compiled(b)) /* in 16 bit scores and output */
-		return 4;
-	return (by_operation(b) ? p->kept : p->fused_kept) + cap;
+	double kept = sinks_compiled(b) ? 4 : /* in 16 bit scores and output */
+			      by_operation(b) ? p->kept + cap :
+						p->fused_kept + cap;
+
+	return kept + (drops_scores(b) ? dropped_kept(p) : 0);
 }
 
 double score_gradients(const struct builder *b, const struct layer_sizes *s)
@@ -230,7 +236,7 @@ void unfused_attention(struct builder *b, const struct layer_sizes *s, bool back
 			   "copy", 28 * (double)(s->tokens * s->q), 8);
 	if (drops_scores(b))
 		put_memory(b, "attention_dropout", backward ? "mul" : "dropout",
-			   5 * scores, 1);
+			   (p->context == FT_FP32 ? 9 : 5) * scores, 1);
 	for (int i = 0; i < times; i++)
 		put_square(b, "context", p->context,
 			   (struct edges){ m, s->l->v_head_dim, seq }, groups);

@@ -14,9 +14,9 @@
  *                next block, the last one in sight. A compiled pass waits for the gather before the
  *                first block, keeps what it gathered for its backward, and sends all gradients
  *                behind the last block
- * Windows are counted as one kernel. Source: Transformer Engine's documentation of
- * context parallelism; arXiv 2310.01889, 2309.14509; of gathered_ring torch 2.11
- * (torch/distributed/tensor/experimental) and measurements/traces/h100-two-7b8L-cp2-*.
+ * Windows are counted as one kernel; one as long as the sequence is none. Source: Transformer
+ * Engine's documentation of context parallelism; arXiv 2310.01889, 2309.14509; of gathered_ring
+ * torch 2.11 (torch/distributed/tensor/experimental) and measurements/traces/h100-two-7b8L-cp2-*.
  */
 #include "traces/block.h"
 #include "traces/sinks.h"
@@ -38,7 +38,9 @@ bool is_masked(const struct builder *b, const struct ft_layer *l)
 
 int64_t window_of(const struct builder *b, const struct ft_layer *l)
 {
-	return b->rules->windows && !is_unfused(b) && !is_masked(b, l) ? l->window : 0;
+	bool computed = b->rules->windows && !is_unfused(b) && !is_masked(b, l);
+
+	return computed && l->window < b->plan->sequence ? l->window : 0;
 }
 
 /* What a pass leaves out of a window's outside. */

@@ -92,9 +92,11 @@ static struct routed routed_of(const struct builder *b, const struct ft_layer *l
 	return r;
 }
 
-/* The host asks the GPU for a number, and waits for it. */
+/* The host asks the GPU for a number, and waits for it; not where a graph holds what runs. */
 static void host_asks(struct builder *b)
 {
+	if (b->graphed)
+		return;
 	host_waits(b);
 	host(b, FT_HOST_SYNC, 1);
 }
@@ -290,8 +292,7 @@ static void put_clamp(struct builder *b, const struct routed *r, bool backward)
 	put_moved(b, backward ? "expert_clamp_back" : "expert_clamp", "add",
 		  backward ? c->clamp_back : c->clamp,
 		  experts_width(b) * (double)(r->copies * r->width));
-	if (!backward && b->rules->fusion == FT_FUSION_KERNELS &&
-	    b->plan->graphs != FT_GRAPHS_FULL)
+	if (!backward && b->rules->fusion == FT_FUSION_KERNELS)
 		host_asks(b);
 }
 
@@ -384,8 +385,7 @@ void experts_send(struct builder *b, const struct ft_layer *l)
 	put_memory(b, "top_k", "softmax", 12 * (double)(r.tokens * l->experts), 6);
 	latent(b, l, &r, true, false);
 	b->graphed = b->plan->graphs == FT_GRAPHS_FULL;
-	if (!(b->plan->capacity_factor > 0) && !b->graphed &&
-	    !(stays(b) && b->plan->grouped_experts))
+	if (!(b->plan->capacity_factor > 0) && !(stays(b) && b->plan->grouped_experts))
 		host_asks(b);
 	ordering(b, &r, "order", routing_of(b)->order);
 	by_rank(b, &r, "permute", routing_of(b)->permute);

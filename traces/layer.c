@@ -259,12 +259,13 @@ static void backward_end(struct builder *b, const struct layer_sizes *s)
 
 /* A compiled block under DDP is cut where a bucket of its gradients is full, as backward makes
  * them, and the host runs each piece by itself: how many more than one. A stage of a pipeline is
- * not wrapped by DDP: its schedule reduces. */
+ * not wrapped by DDP: its schedule reduces. A CUDA graph of the whole layer holds all pieces. */
 static double cuts(const struct builder *b, size_t from)
 {
 	double bytes = 0, n = 0;
 
-	if (!b->rules->cut_blocks || b->plan->sharding != FT_DDP || b->plan->pp > 1)
+	if (!b->rules->cut_blocks || b->plan->sharding != FT_DDP || b->plan->pp > 1 ||
+	    b->plan->graphs == FT_GRAPHS_FULL)
 		return 0;
 	for (size_t i = from; i < b->seg->n_ops; i++) {
 		const struct ft_work *w = &b->g->work[b->seg->op[i].work];

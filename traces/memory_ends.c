@@ -204,7 +204,8 @@ void head_bytes(struct builder *b, struct held root, bool backward)
 
 	if (b->part != PART_WHOLE && !b->rules->autograd_split)
 		/* the gradient of the logits waits for the head's */
-		takes(b, FT_MEMORY_OTHER, (b->part == PART_INPUTS ? 2 : -2) * logits, 0);
+		takes(b, FT_MEMORY_OTHER, (b->part == PART_INPUTS ? 2 : -2) * logits,
+		      0);
 	if (b->part == PART_WEIGHTS)
 		return;
 	copies_bytes(b, 2 * head_weights(b), backward, false);

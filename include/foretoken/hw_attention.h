@@ -44,6 +44,7 @@ struct ft_attention_table {
 	const struct ft_gpu *on;
 	const struct ft_provenance *from;
 	struct ft_rows_later *later; /* as of products */
+	int kin; /* so many rows_of away; 0: its own rows, or of the one that it extends */
 };
 
 /* Rate of an implementation without rows, against the one with the most. */

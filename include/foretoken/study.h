@@ -110,6 +110,7 @@ struct ft_traits {
 	bool unnamed;	   /* the stack stands for software that nobody named */
 	const char *model; /* dense or experts */
 	const char *precision, *sharding, *optimizer;
+	const char *trained;   /* all weights, or adapters beside frozen ones */
 	double flop_per_token; /* of the model, forward and backward */
 	double gpus, sequence;
 	double micro_tokens;  /* that a rank sees in one micro-batch, before tp */
