@@ -23,7 +23,7 @@ static const struct family families[] = {
 	{ "qwen3", .qk_norm = FT_QK_HEAD },
 	{ "qwen3_5_text", .qk_norm = FT_QK_HEAD, .gated_output = true,
 	  .joined_rotary = true },
-	{ "qwen", .qkv_bias = true, .half_width = true },
+	{ "qwen", .qkv_bias = true, .half_width = true, .joined_qkv = FT_SPLIT },
 	{ "gemma", .tanh_gate = true, .wide_norms = true, .tied = true },
 	{ "gemma2", .tanh_gate = true, .wide_norms = true, .tied = true, .norms = 4 },
 	{ "gemma3_text", .tanh_gate = true, .wide_norms = true, .tied = true,

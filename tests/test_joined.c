@@ -102,12 +102,31 @@ static void weights_that_a_class_joins(void **state)
 	drop(&p);
 }
 
+/* Qwen's c_attn of 2023, split along its last dimension: one kernel joins three gradients. */
+static void qwen_splits_one_product(void **state)
+{
+	struct parts p;
+
+	(void)state;
+	build(&p,
+	      "{model_type: qwen, hidden_size: 1024, num_hidden_layers: 2, num_attention_heads: "
+	      "16, vocab_size: 1024, intermediate_size: 3072}",
+	      "{sequence_length: 1024, global_batch_size: 1, micro_batch_size: 1, sharding: "
+	      "none, recompute: none}",
+	      EAGER, 1);
+	expect(&p, "qkv_join_back", LAYERS, 4.0 * S * 3 * 1024, 1);
+	assert_true(sum_of(p.graph, "qkv").n == 3 * LAYERS);
+	assert_true(sum_of(p.graph, "q").n == 0 && sum_of(p.graph, "gate_up").n == 0);
+	drop(&p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(queries_are_copied_out_of_their_groups),
 		cmocka_unit_test(weights_apart_are_not_joined),
 		cmocka_unit_test(weights_that_a_class_joins),
+		cmocka_unit_test(qwen_splits_one_product),
 	};
 
 	return cmocka_run_group_tests_name("traces/joined", tests, NULL, NULL);
