@@ -236,6 +236,7 @@ static void read_block(struct reader *r, const struct family *family,
 				  FT_QK_HEAD;
 	model->embedding_norm = family->embedding_norm;
 	model->wide_norms = family->wide_norms;
+	model->wide_rotary = family->wide_rotary;
 	model->gated_output = family->gated_output;
 	model->shared_gate = family->shared_gate;
 	model->value_norm = family->value_norm;

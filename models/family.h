@@ -54,6 +54,7 @@ struct family {
 	bool norm_bias;	  /* norms have a bias */
 	bool bare_norms;  /* norms have no parameters */
 	bool wide_norms;  /* whose weights multiply before they are 16 bit again */
+	bool wide_rotary; /* a class that casts q and k to fp32 in front of a kernel */
 	bool embedding_norm;
 	bool latent;	   /* multi-head latent attention */
 	bool gated_output; /* attention's output times a gate */

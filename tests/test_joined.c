@@ -102,12 +102,46 @@ static void weights_that_a_class_joins(void **state)
 	drop(&p);
 }
 
+/* Qwen's c_attn of 2023, split along its last dimension: one kernel joins three gradients. Its queries and keys are cast to fp32,
+ * turned there by a kernel and cast back, 6, 8 and 6 bytes a number; another class's are turned as they are. */
+static void qwen_splits_one_product(void **state)
+{
+	static const char *const types[] = { "qwen", "qwen2" };
+
+	(void)state;
+	for (int other = 0; other < 2; other++) {
+		struct arena mem = { 0 };
+		struct parts p;
+
+		build(&p,
+		      arena_printf(
+			      &mem,
+			      "{model_type: %s, hidden_size: 1024, num_hidden_layers: 2, "
+			      "num_attention_heads: 16, vocab_size: 1024, "
+			      "intermediate_size: 3072}",
+			      types[other]),
+		      "{sequence_length: 1024, global_batch_size: 1, micro_batch_size: 1, "
+		      "sharding: none, recompute: none}",
+		      "qwen-2023", 1);
+		expect(&p, "qkv_join_back", other ? 0 : LAYERS,
+		       other ? 0 : 4.0 * S * 3 * 1024, other ? 0 : 1);
+		for (int back = 0; back < 2; back++)
+			expect(&p, back ? "rope_back" : "rope", LAYERS,
+			       (other ? 4.0 : 20.0) * S * 2 * 1024, other ? 2 : 6);
+		assert_true((sum_of(p.graph, "qkv").n == 3 * LAYERS) == !other);
+		assert_true(sum_of(p.graph, "gate_up").n == 0);
+		drop(&p);
+		arena_release(&mem);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(queries_are_copied_out_of_their_groups),
 		cmocka_unit_test(weights_apart_are_not_joined),
 		cmocka_unit_test(weights_that_a_class_joins),
+		cmocka_unit_test(qwen_splits_one_product),
 	};
 
 	return cmocka_run_group_tests_name("traces/joined", tests, NULL, NULL);

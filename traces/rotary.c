@@ -12,6 +12,8 @@
  *   its latent pairs are made halves before that (4); backward zeros for each half as wide as both (4), copies into them (4)
  *             and a sum (6)
  *   complex   a copy in fp32 (6), a product of pairs (8), a copy in 16 bit (6), each way: latent attention's
+ *   wide      a kernel of its own, on a copy in fp32: the copy (6), the kernel (8), a copy in 16 bit (6), each way, of q and of k:
+ *             Qwen's modeling file of 2023, apply_rotary_pos_emb, with FlashAttention's kernel (read 2026-11-29)
  * What reads a half, a slice of a head or a broadcast is not vectorized.
  */
 #include "traces/block.h"
@@ -33,6 +35,8 @@ static const struct coefficients complex_pairs[] = {
 	{ .r = 6, .launches = 2, .strided = { .r = 14, .launches = 4 } },
 };
 
+static const struct coefficients wide = { .r = 20, .launches = 6 };
+
 static struct coefficients of_recipe(const struct builder *b, bool backward)
 {
 	const struct recipe *r = recipe_of(b);
@@ -41,6 +45,8 @@ static struct coefficients of_recipe(const struct builder *b, bool backward)
 
 	if (b->model->scaled_rope && kernel)
 		r = recipe_by(FT_FUSION_EAGER);
+	else if (b->model->wide_rotary && b->rules->model_classes && kernel)
+		return wide;
 	return backward ? r->rope_back : r->rope;
 }
 

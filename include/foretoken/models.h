@@ -110,6 +110,7 @@ struct ft_model {
 	int norm_vectors;	/* parameters of a norm: 0; weight; weight and bias */
 	int activation_numbers; /* that a layer's activation learns: 0; xIELU: 2 */
 	bool wide_norms;	/* whose weights multiply in fp32 */
+	bool wide_rotary;	/* q and k are turned in fp32, by a kernel */
 	bool dropout; /* of what attention and the MLP add to the residual stream */
 	bool attention_dropout;	     /* of attention's probabilities */
 	bool tied;		     /* output head shares the embedding */
