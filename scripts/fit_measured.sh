@@ -2,7 +2,7 @@
 #
 # Imports the probes of measurements/probes/ but those named `unseen`, of H100 without the shapes
 # that scripts/hold_out.py keeps back, of H200 with H100's small collectives among more than four
-# (scripts/lend_collectives.py) and H100 with H200's norms of short rows, and what others published of the same GPU; fits each GPU over its profile in the tree. DIR hw/gpus writes the tree's own.
+# (scripts/lend_collectives.py) and H100 with H200's norms of short rows and attention over several sequences, and what others published of the same GPU; fits each GPU over its profile in the tree. DIR hw/gpus writes the tree's own.
 # What is sustained, the launch block and interference stay: docs/findings.md says why.
 set -eu
 f=$1 out=$2
@@ -25,6 +25,11 @@ lent() { # DEVICE: small collectives of eight H100, as of this device
 	gunzip -c "$root/measurements/probes/h100-2026-11-22-eight-torch-collectives.jsonl.gz" |
 		python3 "$root/scripts/lend_collectives.py" "$1" probe-h100-2026-11-22 >"$tmp/lent.jsonl"
 	"$f" calibrate import --store "$tmp/h200.db" "$tmp/lent.jsonl" >/dev/null
+}
+lent_attention() { # DEVICE: FlashAttention 2 of H200 over several sequences, as of this device: the same die, 0.994 of it over 245 shapes of one
+	gunzip -c "$root/measurements/probes/h200-2026-11-29-fa2-batches.jsonl.gz" |
+		sed "s/NVIDIA H200/$1/; s/2026-11-29/2026-11-23/" >"$tmp/lent-attention.jsonl"
+	"$f" calibrate import --store "$tmp/h100-sxm.db" "$tmp/lent-attention.jsonl" >/dev/null
 }
 lent_rows() { # DEVICE: norms of H200 whose rows are so short that blocks take their time, not the memory, as of this device: the same die
 	gunzip -c "$root/measurements/probes/h200-2026-11-29-short-rows.jsonl.gz" |
@@ -60,7 +65,10 @@ for gpu; do
 	done
 	case $gpu in
 	h200) lent "$device" ;;
-	h100-sxm) lent_rows "$device" ;;
+	h100-sxm)
+		lent_rows "$device"
+		lent_attention "$device"
+		;;
 	esac
 	published "$gpu" "$device"
 	"$f" calibrate fit --store "$tmp/$gpu.db" --name "$gpu" --out "$out" \

@@ -78,13 +78,23 @@ bool rows_are_steps(struct tally *t, const struct csv *rows, struct ft_error *er
 	return columns_known(rows, name, n, heads, HEADS, err);
 }
 
-/* A cell that begins like a list is one. */
+static void mark_all(struct node *node, const struct ft_mark *at)
+{
+	node->mark = *at;
+	for (size_t i = 0; node->kind != NODE_SCALAR && i < node->n; i++) {
+		if (node->kind == NODE_MAP)
+			node->key_mark[i] = *at;
+		mark_all(node->item[i], at);
+	}
+}
+
+/* A cell that begins like a list or a map is one. */
 static bool put_cell(struct arena *mem, struct node *root, const char *key,
 		     const struct ft_mark *at, const char *text, struct ft_error *err)
 {
 	struct node *list;
 
-	if (text[0] != '[')
+	if (text[0] != '[' && text[0] != '{')
 		return node_put_path(mem, root, key, at, text, err);
 	list = node_read_text(mem, at->file, text, strlen(text), err);
 	if (!list) {
@@ -92,9 +102,7 @@ static bool put_cell(struct arena *mem, struct node *root, const char *key,
 		err->column = at->column;
 		return false;
 	}
-	for (size_t i = 0; list->kind == NODE_LIST && i < list->n; i++)
-		list->item[i]->mark = *at;
-	list->mark = *at;
+	mark_all(list, at);
 	return node_put_node(mem, root, key, at, list, err);
 }
 

@@ -130,4 +130,16 @@ timed() { # PROBE STEPS
 ok "what the probe of Transformers timed becomes runs" timed transformers h100-transformers
 ok "and says what it leaves out" test "$(grep -c ': left out: ' "$tmp/left")" = 4
 ok "those of two GPUs, too" timed two-transformers h100-two-transformers
+# A cell may hold a map, as a model's config.json does: MPT has its dropout in one.
+mapped() { # CELL: steps of an MPT with it, one a line
+	printf 'id,group,model.model_type,model.n_layers,model.d_model,model.n_heads,model.vocab_size,model.max_seq_len,model.attn_config,cluster.gpu,cluster.gpus,cluster.fabric,stack,training.sequence_length,training.micro_batch_size,training.global_batch_size,training.sharding,measured.step_s\na,g,mpt,6,4096,32,50432,2048,%s,h200,1,none,transformers-5-eager,2048,2,2,fsdp,1\n' "$1" >"$tmp/mapped.csv" &&
+		$f validate "$tmp/mapped.csv" --json >"$tmp/mapped.json" 2>"$tmp/mapped.err"
+	jq -r '(.rows[] | .predicted), (.failed[] | .reason)' "$tmp/mapped.json"
+}
+drops() { # what is in the map counts
+	[ "$(mapped '{attn_pdrop: 0.1}')" != "$(mapped '{attn_pdrop: 0.0}')" ] && [ "$(mapped '{attn_pdrop: 0.0}')" = "$(mapped '')" ]
+}
+ok "a cell may hold a map" drops
+broken_map() { mapped '{attn_pdrop: 0.1' | grep -q "mapped.csv:2:30: is not valid YAML"; }
+ok "one that is broken is told at its cell" broken_map
 finish

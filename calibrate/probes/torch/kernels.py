@@ -202,7 +202,9 @@ def run_attention(p, b, h, kv, s, d, causal):
     q, k, v = tensor(h), tensor(kv), tensor(kv)
     backends = [("torch", None)]
     if b == 1:
-        backends += [("cudnn", SDPBackend.CUDNN_ATTENTION), ("fa2", SDPBackend.FLASH_ATTENTION)]
+        backends += [("cudnn", SDPBackend.CUDNN_ATTENTION)]
+    if b == 1 or causal:
+        backends += [("fa2", SDPBackend.FLASH_ATTENTION)]
     for impl, backend in backends:
         def forward():
             if backend is None:
