@@ -132,7 +132,7 @@ laid_out() { # every key of a stack's layout, and each host activity, is in fore
 	sed 's/\\f[BIRP]//g; s/\\-/-/g' man/foretoken-stack.5 >"$tmp/stack"
 	{
 		sed -n '/^static bool read_layout/,/^}/s/.*read_[a-z]*(&r, "\([a-z0-9_]*\)".*/\1/p' stacks/stack.c
-		sed -n '/^} flags\[\] = {/,/^};/p' stacks/stack.c | grep -o '(\([a-z0-9_]*\))' | tr -d '()'
+		sed -n '/^} flags\[\] = {/,/^};/p' stacks/flags.c | grep -o '(\([a-z0-9_]*\))' | tr -d '()'
 		sed -n '/hosts\[FT_HOSTS\]/,/};/p' stacks/stack.c | grep -o '"[a-z_]*"' | tr -d '"'
 	} >"$tmp/laid"
 	[ "$(wc -l <"$tmp/laid")" -gt 50 ] || return 1
