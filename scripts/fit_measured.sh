@@ -28,7 +28,7 @@ lent() { # DEVICE: small collectives of eight H100, as of this device
 }
 lent_attention() { # DEVICE: FlashAttention 2 of H200 over several sequences, as of this device: the same die, 0.994 of it over 245 shapes of one
 	gunzip -c "$root/measurements/probes/h200-2026-11-29-fa2-batches.jsonl.gz" |
-		sed "s/NVIDIA H200/$1/; s/2026-11-29/2026-11-23/" >"$tmp/lent-attention.jsonl"
+		sed "s/NVIDIA H200/$1/; s/2026-11-29/2026-11-23/" | seen h100-sxm >"$tmp/lent-attention.jsonl"
 	"$f" calibrate import --store "$tmp/h100-sxm.db" "$tmp/lent-attention.jsonl" >/dev/null
 }
 lent_rows() { # DEVICE: norms of H200 whose rows are so short that blocks take their time, not the memory, as of this device: the same die
