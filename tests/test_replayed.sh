@@ -62,7 +62,7 @@ Y
 any() { # the first of these that the program takes, at least
 	tried=0
 	for gpu in h100-sxm mi300x; do
-		for plan in "sharding: fsdp" "sharding: ddp" "sharding: zero1, precision: fp8, parallel: {tp: 4, pp: 2}"; do
+		for plan in "sharding: fsdp" "sharding: ddp" "sharding: zero2" "sharding: zero1, precision: fp8, parallel: {tp: 4, pp: 2}"; do
 			printf 'cluster: {gpu: %s, gpus: 64}\n%s\ntraining: {sequence_length: 2048, global_batch_size: 64, %s}\n' $gpu "$1" "$plan" >"$tmp/m.yaml"
 			$f simulate "$tmp/m.yaml" --json >"$tmp/a.json" 2>"$tmp/o" || continue
 			tried=$((tried + 1))
