@@ -184,6 +184,8 @@ void scan_ends(struct builder *b)
 {
 	double kept = 0, turn = 0;
 
+	if (!b->rules->scan_layers && !b->rules->one_program)
+		return;
 	for (int64_t l = 0; l < b->model->n_layers; l++) {
 		kept += stacked_bytes(b, l);
 		turn += scan_turn_bytes(b, layer_held(b, l),
