@@ -334,7 +334,8 @@ static bool is_generation(const struct ft_stack *stack, const struct ft_gemm_on 
 {
 	for (size_t i = 0; i < stack->n_ccls; i++) {
 		struct ft_ccl *c = ft_ccl_load(stack->ccl[i], &stack->ccl_mark, err);
-		bool known = c && ft_ccl_tuning(c, on->generation), broken = !c;
+		bool known = c && ft_ccl_tuning(c, on->generation);
+		bool broken = !c;
 
 		ft_ccl_free(c);
 		if (known || broken)
