@@ -16,7 +16,7 @@ scan over the layers, cuDNN's attention, tokens to experts by a sort and ragged 
 with masks of tokens and slots, the loss in fp32, AdamW with moments in fp32, all in one program that XLA compiles.
 `step_s` is the mean of steps one behind the other, `alone_s` the median of steps after a wait,
 `peak_bytes` what XLA plans for: its arguments, results and temporaries. With `trace` and TRACES in the environment a profile of one more step is
-written to TRACES/NAME.
+written to TRACES/NAME, and the compiled program, which says what each of its kernels reads and writes, to TRACES/NAME.hlo.
 """
 import functools
 import gc
@@ -201,6 +201,9 @@ def measured(case):
     jax.block_until_ready((weights, value))
     behind = (time.perf_counter() - begun) / STEPS
     if case.get("trace") and "TRACES" in os.environ:
+        os.makedirs(os.environ["TRACES"], exist_ok=True)
+        with open(os.environ["TRACES"] + "/" + case["name"] + ".hlo", "w") as text:
+            text.write(step.as_text())
         with jax.profiler.trace(os.environ["TRACES"] + "/" + case["name"], create_perfetto_trace=True):
             weights, state, value = step(weights, state, tokens)
             jax.block_until_ready((weights, value))
