@@ -57,6 +57,39 @@ static void weights_are_cast_in_each_pass(void **state)
 	drop(&p);
 }
 
+/* With nothing computed again they are cast once, and copied out of their row for backward, 4 bytes a number, with
+ * what products and attention read: norms' outputs, queries, keys, values, and attention's own output. */
+static void kept_weights_are_copied_out(void **state)
+{
+	double read = 2 * h + q + 2 * kv + q;
+	struct parts p;
+
+	(void)state;
+	build(&p, MODEL, NONE, SCAN, 1);
+	near_frac(sum_in(p.graph, NULL, "weight_casts").bytes,
+		  6 * (LAYERS * layer() + root()), 1e-9);
+	near_frac(sum_in(p.graph, NULL, "scan_take").bytes,
+		  4 * LAYERS * (layer() + tokens * read), 1e-9);
+	drop(&p);
+	build(&p, MODEL, FULL, SCAN, 1);
+	assert_true(sum_in(p.graph, NULL, "scan_take").n == 0);
+	drop(&p);
+}
+
+/* Logits are read twice, and their gradient is written in fp32 and cast: 16 bytes each. */
+static void a_loss_has_its_gradient_in_two_widths(void **state)
+{
+	struct parts p;
+
+	(void)state;
+	build(&p, MODEL, FULL, SCAN, 1);
+	near_frac(sum_in(p.graph, NULL, "loss").bytes +
+			  sum_in(p.graph, NULL, "loss_back").bytes +
+			  sum_in(p.graph, NULL, "loss_cast_back").bytes,
+		  16 * tokens * 32000, 1e-9);
+	drop(&p);
+}
+
 static double kept(const struct ft_graph *g)
 {
 	return segment_of(g, "forward")->net_bytes[FT_MEMORY_ACTIVATIONS];
@@ -240,6 +273,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(weights_are_cast_in_each_pass),
+		cmocka_unit_test(kept_weights_are_copied_out),
+		cmocka_unit_test(a_loss_has_its_gradient_in_two_widths),
 		cmocka_unit_test(what_is_kept_is_stacked),
 		cmocka_unit_test(gradients_are_stacked),
 		cmocka_unit_test(stages_are_not_stacked),

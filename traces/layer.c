@@ -291,6 +291,7 @@ void layer_backward(struct builder *b, int64_t layer)
 	begin_weights(b, &s);
 	b->graphed = b->plan->graphs != FT_GRAPHS_NONE;
 	run_again(b, &s);
+	scan_takes(b, layer);
 	backward_begin(b, &s);
 	if (s.l->experts)
 		experts_run_back(b, s.l);

@@ -14,13 +14,18 @@ static bool is_nested(const struct builder *b)
 	return b->rules->one_program && b->plan->pp == 1 && b->plan->micro_batches > 1;
 }
 
+bool scan_keeps_weights(const struct builder *b, int64_t layer)
+{
+	return b->rules->scan_layers && layer_recompute(b, layer) == FT_RECOMPUTE_NONE;
+}
+
 double scan_saved_bytes(const struct builder *b, int64_t layer)
 {
 	struct layer_sizes s = sizes_of(b, layer);
 	struct held of = b->unit[layer];
 	double f = b->model->activation == FT_SWIGLU ? 4 * (double)s.f : 0;
 
-	if (!b->rules->scan_layers || layer_recompute(b, layer) != FT_RECOMPUTE_NONE)
+	if (!scan_keeps_weights(b, layer))
 		return 0;
 	return 2 * (of.dense + of.experts) +
 	       (double)s.tokens * (f + 7 * (double)(s.h * b->model->norms) +
@@ -42,6 +47,18 @@ void scan_keeps(struct builder *b, int64_t layer)
 			(is_nested(b) ? 5 : 3) *
 				layer_saved_bytes(b, layer, layer_recompute(b, layer)),
 			8);
+}
+
+void scan_takes(struct builder *b, int64_t layer)
+{
+	struct layer_sizes s = sizes_of(b, layer);
+	struct held of = b->unit[layer];
+	double inputs = (double)(s.q + s.kv + s.out + s.h * b->model->norms);
+
+	if (scan_keeps_weights(b, layer))
+		put_memory(b, "scan_take", "copy",
+			   4 * (of.dense + of.experts + (double)s.tokens * inputs),
+			   (int)of.tensors + 6);
 }
 
 void scan_gradients(struct builder *b, int64_t layer)

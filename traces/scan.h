@@ -14,7 +14,9 @@
  * Where nothing is computed again a turn keeps more than PyTorch's layers do, as JAX's autodiff keeps each
  * operation's numbers: a token 4 f bytes of a gate, 7 h of a norm, which is in fp32, and 4 of each number
  * that is rotated; and its gathered weights in 16 bit. Counted from the program; the peaks of the two models
- * that it was counted beside are met within 2 %, of three others within 7.
+ * that it was counted beside are met within 2 %, of three others within 7. Backward does not cast weights again, but copies
+ * them out of their row, and what else products and attention read (queries, keys, values, attention's output and that of
+ * norms): 4 bytes a number (four recorded steps of an H200, measurements/probes/h200-2026-11-29-jax-two-unseen.jsonl.gz).
  */
 #ifndef TRACES_SCAN_H
 #define TRACES_SCAN_H
@@ -24,12 +26,15 @@
 /* Its arrays hold all layers; stages of a pipeline are taken to lay theirs layer by layer. */
 bool is_stacked(const struct builder *b);
 
+/* With nothing computed again a turn keeps its weights in 16 bit. */
+bool scan_keeps_weights(const struct builder *b, int64_t layer);
 /* What a layer keeps with nothing computed again, beside what PyTorch's keeps. */
 double scan_saved_bytes(const struct builder *b, int64_t layer);
 
-/* Kernels: where a unit's pass begins, behind a layer's forward, behind its backward. */
+/* Kernels: where a unit's pass begins, behind a layer's forward, before and behind its backward. */
 void scan_casts(struct builder *b, struct held unit);
 void scan_keeps(struct builder *b, int64_t layer);
+void scan_takes(struct builder *b, int64_t layer);
 void scan_gradients(struct builder *b, int64_t layer);
 
 /* Whose gradients come with a layer's backward: its own; of a scan all layers' with the first (top). */

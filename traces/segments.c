@@ -329,7 +329,7 @@ void segment_head_back(struct stage *st, unsigned variant, int64_t next)
 		await_neighbour(st, true, false);
 		if (again && b->rules->gather_root_again) {
 			gather_unit(b, st->root, FT_EVENT_HEAD);
-			unshard_unit(b, st->root);
+			unshard_unit(b, st->root, true);
 		}
 		if (again && next >= 0)
 			gather_unit(b, b->unit[next], FT_EVENT_UNSHARDED);
@@ -364,7 +364,7 @@ static void before_backward(struct stage *st, struct layer_call k)
 		packed_waits(b, unit);
 	if (k.variant & V_GATHER)
 		gather_unit(b, unit, FT_EVENT_UNSHARDED);
-	unshard_unit(b, unit);
+	unshard_unit(b, unit, !scan_keeps_weights(b, k.layer));
 	if (!(k.variant & V_EDGE)) /* of the layer below, as large */
 		gather_unit(b, unit, FT_EVENT_UNSHARDED);
 }
