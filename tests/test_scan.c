@@ -21,6 +21,9 @@
 	"{sequence_length: 4096, micro_batch_size: 2, global_batch_size: 6, sharding: fsdp, " \
 	"gradient_dtype: bf16, recompute: full}"
 #define NONE PLAN("recompute: none")
+#define SHARED(more) \
+	"{sequence_length: 4096, micro_batch_size: 2, global_batch_size: 4, sharding: fsdp, " \
+	"gradient_dtype: bf16, recompute: " more "}"
 
 enum { LAYERS = 3 };
 
@@ -73,6 +76,24 @@ static void kept_weights_are_copied_out(void **state)
 	drop(&p);
 	build(&p, MODEL, FULL, SCAN, 1);
 	assert_true(sum_in(p.graph, NULL, "scan_take").n == 0);
+	drop(&p);
+}
+
+/* Where ranks share them, they are gathered once, and not copied; with all computed again twice. */
+static void kept_weights_are_gathered_once(void **state)
+{
+	struct parts p;
+	double once;
+
+	(void)state;
+	build(&p, MODEL, SHARED("none"), SCAN, 2);
+	once = sum_in(p.graph, NULL, "fsdp_gather").bytes;
+	near_frac(once, 2 * (LAYERS * layer() + root()), 1e-9);
+	assert_true(sum_in(p.graph, NULL, "scan_take").n == 0);
+	drop(&p);
+	build(&p, MODEL, SHARED("full"), SCAN, 2);
+	near_frac(sum_in(p.graph, NULL, "fsdp_gather").bytes,
+		  once + 2 * LAYERS * layer(), 1e-9);
 	drop(&p);
 }
 
@@ -274,6 +295,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(weights_are_cast_in_each_pass),
 		cmocka_unit_test(kept_weights_are_copied_out),
+		cmocka_unit_test(kept_weights_are_gathered_once),
 		cmocka_unit_test(a_loss_has_its_gradient_in_two_widths),
 		cmocka_unit_test(what_is_kept_is_stacked),
 		cmocka_unit_test(gradients_are_stacked),

@@ -154,9 +154,10 @@ static struct loss loss_of(const struct builder *b)
 				      { 6, "cast" },
 				      6 };
 	if (b->rules->one_program)
-		return (struct loss){
-			{ 4, "copy" }, { 6, "copy" }, .cast_back = { 6, "cast" }, .launches = 2
-		};
+		return (struct loss){ { 4, "copy" },
+				      { 6, "copy" },
+				      .cast_back = { 6, "cast" },
+				      .launches = 2 };
 	if (b->rules->fused_loss && b->rules->fusion == FT_FUSION_MODULES)
 		return (struct loss){ { 4, whole }, { 8, whole }, .launches = 3 };
 	if (b->rules->fused_loss)

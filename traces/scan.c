@@ -3,6 +3,7 @@
 
 #include "traces/block.h"
 #include "traces/memory.h"
+#include "traces/sharding.h"
 
 bool is_stacked(const struct builder *b)
 {
@@ -55,7 +56,7 @@ void scan_takes(struct builder *b, int64_t layer)
 	struct held of = b->unit[layer];
 	double inputs = (double)(s.q + s.kv + s.out + s.h * b->model->norms);
 
-	if (scan_keeps_weights(b, layer))
+	if (scan_keeps_weights(b, layer) && !has_peers(b, of))
 		put_memory(b, "scan_take", "copy",
 			   4 * (of.dense + of.experts + (double)s.tokens * inputs),
 			   (int)of.tensors + 6);

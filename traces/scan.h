@@ -14,9 +14,10 @@
  * Where nothing is computed again a turn keeps more than PyTorch's layers do, as JAX's autodiff keeps each
  * operation's numbers: a token 4 f bytes of a gate, 7 h of a norm, which is in fp32, and 4 of each number
  * that is rotated; and its gathered weights in 16 bit. Counted from the program; the peaks of the two models
- * that it was counted beside are met within 2 %, of three others within 7. Backward does not cast weights again, but copies
- * them out of their row, and what else products and attention read (queries, keys, values, attention's output and that of
- * norms): 4 bytes a number (four recorded steps of an H200, measurements/probes/h200-2026-11-29-jax-two-unseen.jsonl.gz).
+ * that it was counted beside are met within 2 %, of three others within 7. Backward does not gather and cast weights again; on one
+ * GPU it copies them out of their row, and what else products and attention read (queries, keys, values, attention's output and
+ * that of norms): 4 bytes a number. Counted from six recorded steps of one and two H200, of which those of two have none of
+ * these copies (measurements/probes/h200-2026-11-29-jax-two-unseen.jsonl.gz).
  */
 #ifndef TRACES_SCAN_H
 #define TRACES_SCAN_H

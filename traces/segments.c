@@ -329,9 +329,9 @@ void segment_head_back(struct stage *st, unsigned variant, int64_t next)
 		await_neighbour(st, true, false);
 		if (again && b->rules->gather_root_again) {
 			gather_unit(b, st->root, FT_EVENT_HEAD);
-			unshard_unit(b, st->root, true);
+			unshard_unit(b, st->root);
 		}
-		if (again && next >= 0)
+		if (again && next >= 0 && !scan_keeps_weights(b, next))
 			gather_unit(b, b->unit[next], FT_EVENT_UNSHARDED);
 	}
 	outputs_backward(b);
@@ -362,9 +362,11 @@ static void before_backward(struct stage *st, struct layer_call k)
 	if (k.variant & V_SYNC &&
 	    !(k.variant & (V_GATHER | V_TOP))) /* of the layer above */
 		packed_waits(b, unit);
+	if (scan_keeps_weights(b, k.layer))
+		return;
 	if (k.variant & V_GATHER)
 		gather_unit(b, unit, FT_EVENT_UNSHARDED);
-	unshard_unit(b, unit, !scan_keeps_weights(b, k.layer));
+	unshard_unit(b, unit);
 	if (!(k.variant & V_EDGE)) /* of the layer below, as large */
 		gather_unit(b, unit, FT_EVENT_UNSHARDED);
 }

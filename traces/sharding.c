@@ -184,10 +184,10 @@ void unshard_forward(struct builder *b, struct held unit)
 	gather_unit(b, unit, aside ? FT_EVENT_NONE : FT_EVENT_UNSHARDED);
 	if (aside)
 		streams_follow(b);
-	unshard_unit(b, unit, true);
+	unshard_unit(b, unit);
 }
 
-void unshard_unit(struct builder *b, struct held unit, bool cast)
+void unshard_unit(struct builder *b, struct held unit)
 {
 	double out = b->rules->fsdp_copy_out_bytes;
 	int launches =
@@ -200,8 +200,7 @@ void unshard_unit(struct builder *b, struct held unit, bool cast)
 		need(b, FT_STREAM_GATHER);
 	else if (b->rules->fsdp_copy_in_bytes > 0)
 		put_memory(b, "fsdp_copy_in", "cast", copied_in(b, unit), launches);
-	if (cast)
-		scan_casts(b, unit);
+	scan_casts(b, unit);
 	b->record_next = FT_EVENT_UNSHARDED;
 	put_memory(b, "fsdp_copy_out", "cast",
 		   out * (unit.dense + unit.experts) +
