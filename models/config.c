@@ -173,16 +173,71 @@ void config_complete(struct arena *mem, const struct family *family, struct node
 				 node_scalar(mem, &here, value));
 }
 
+/* Said, but to say that there is none. */
+static bool says_something(const struct node *n)
+{
+	static const char *const nothing[] = { "0", "false", "none" };
+
+	for (size_t i = 0; i < 3; i++)
+		if (n->kind == NODE_SCALAR && text_same(n->text, nothing[i]))
+			return false;
+	return !node_is_null(n) && (n->kind == NODE_SCALAR || n->n);
+}
+
+/* The i-th key of a map's maps that the family does not read, as one with a dot; NULL behind the last. */
+static const char *unread_inside(struct arena *mem, const struct family *family,
+				 const struct node *map, size_t i,
+				 const struct ft_mark **mark)
+{
+	for (size_t k = 0; k < map->n; k++) {
+		const struct node *in = map->item[k];
+
+		if (family_key_of(map->key[k]) != INSIDE || in->kind != NODE_MAP)
+			continue;
+		for (size_t at = 0; at < in->n; at++) {
+			if (family_reads_inside(family, map->key[k], in->key[at]) ||
+			    !says_something(in->item[at]) || i--)
+				continue;
+			*mark = &in->key_mark[at];
+			return arena_printf(mem, "%s.%s", map->key[k], in->key[at]);
+		}
+	}
+	return NULL;
+}
+
 const char **config_passed_over(struct arena *mem, const struct family *family,
 				const struct node *map, size_t *n)
 {
-	const char **key = ARENA_ARRAY(mem, map->n + 1, const char *);
+	const struct ft_mark *mark;
+	size_t inside = 0;
+	const char **key, *in;
 
+	while (unread_inside(mem, family, map, inside, &mark))
+		inside++;
+	key = ARENA_ARRAY(mem, map->n + inside + 1, const char *);
 	*n = 0;
 	for (size_t i = 0; i < map->n; i++)
 		if (!family_is_common(family_common_name(family, map->key[i])))
 			key[(*n)++] = map->key[i];
+	for (size_t i = 0; (in = unread_inside(mem, family, map, i, &mark)); i++)
+		key[(*n)++] = in;
 	return key;
+}
+
+bool config_known_inside(struct arena *mem, const struct family *family,
+			 const struct node *map, struct ft_error *err)
+{
+	const struct ft_mark *mark;
+	const char *key = map ? unread_inside(mem, family, map, 0, &mark) : NULL,
+		   *common;
+	const char *own = family_inner_key(family, 0, &common);
+
+	if (!key)
+		return true;
+	return ft_fail(err, mark,
+		       "%s is not read in a model of type %s%s%s; leave it out", key,
+		       family->type, own ? ", which reads others, such as " : "",
+		       own ? own : "");
 }
 
 static void read_biases(struct reader *r, const struct family *family,
@@ -313,25 +368,11 @@ static void check_embedding(struct reader *r, const struct ft_model *model)
 			    (long long)width, (long long)model->hidden_size);
 }
 
-/* Said, but to say that there is none. */
-static bool says_something(const struct node *n)
-{
-	static const char *const nothing[] = { "0", "false", "none" };
-
-	for (size_t i = 0; i < 3; i++)
-		if (n->kind == NODE_SCALAR && text_same(n->text, nothing[i]))
-			return false;
-	return !node_is_null(n) && (n->kind == NODE_SCALAR || n->n);
-}
-
 /* Those that nobody asked for, of the ones that some type has a use for. */
 static void find_idle(struct arena *mem, const struct reader *r,
 		      struct config_idle *idle)
 {
-	static const char *const elsewhere[] = { "model_type", "name",
-						 "title",      "attn_config",
-						 "ffn_config", "linear_attn_config",
-						 NULL };
+	static const char *const elsewhere[] = { "model_type", "name", "title", NULL };
 	const struct node *map = r->map;
 
 	idle->key = ARENA_ARRAY(mem, map->n + 1, const char *);
@@ -341,6 +382,7 @@ static void find_idle(struct arena *mem, const struct reader *r,
 		while (elsewhere[k] && strcmp(map->key[i], elsewhere[k]) != 0)
 			k++;
 		if (!elsewhere[k] && family_is_common(map->key[i]) &&
+		    family_key_of(map->key[i]) != INSIDE &&
 		    !reader_knows(r, map->key[i]) && says_something(map->item[i]))
 			idle->key[idle->n++] = map->key[i];
 	}

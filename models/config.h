@@ -27,6 +27,11 @@ bool config_typeless(const struct node *map, struct ft_error *err);
 const char **config_passed_over(struct arena *mem, const struct family *family,
 				const struct node *map, size_t *n);
 
+/* A key of a map inside that its type does not read is a mistake in what a scenario says (map may be NULL). */
+bool config_known_inside(struct arena *mem, const struct family *family,
+			 const struct node *map, struct ft_error *err)
+	__attribute__((warn_unused_result));
+
 /* Two names of one thing in a map (may be NULL) say the same. */
 bool config_named_once(const struct family *family, const struct node *map,
 		       struct ft_error *err) __attribute__((warn_unused_result));

@@ -102,6 +102,10 @@ const char *family_other_name(const struct family *family, const char *common,
 const char *family_inner_key(const struct family *family, size_t i,
 			     const char **common);
 
+/* Is key of the map called outer one of these, or read as it stands? */
+bool family_reads_inside(const struct family *family, const char *outer,
+			 const char *key);
+
 /* The i-th key that its class has a value for, by common name; NULL behind the last. */
 const char *family_default(const struct family *family, size_t i, const char **value);
 
@@ -111,7 +115,8 @@ const char *family_common(size_t i);
 
 /* Which models have it: all kinds, those with routed experts, those with latent attention,
  * those whose global layers have heads of their own, those whose local layers have. */
-enum family_key_of { ANY, ROUTED, LATENT, GLOBAL, LOCAL, CONV, DECAY, BESIDE };
+/* INSIDE: a map whose keys are read under names with a dot. */
+enum family_key_of { ANY, ROUTED, LATENT, GLOBAL, LOCAL, CONV, DECAY, BESIDE, INSIDE };
 enum family_key_of family_key_of(const char *common);
 
 /* The most that it may say; FAMILY_MOST: docs/limits.md has no bound of it. */

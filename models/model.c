@@ -333,7 +333,8 @@ static bool load(struct arena *mem, const struct node *node, struct ft_model *mo
 	if (!family)
 		return false;
 	if (!config_named_once(family, wish.base, err) ||
-	    !config_named_once(family, wish.over, err))
+	    !config_named_once(family, wish.over, err) ||
+	    !config_known_inside(mem, family, wish.over, err))
 		return false;
 	map = lay(mem, node, &wish, family, model);
 	model->config = map;

@@ -278,7 +278,7 @@ static const struct common_key {
 	{ .name = "attention_dropout" },
 	{ .name = "attention_k_eq_v", .of = GLOBAL },
 	{ .name = "attention_out_bias" },
-	{ .name = "attn_config" },
+	{ .name = "attn_config", .of = INSIDE },
 	{ .name = "attn_layer_indices" },
 	{ .name = "attn_res_block_size", .of = DECAY },
 	{ .name = "attn_logit_softcapping" },
@@ -290,7 +290,7 @@ static const struct common_key {
 	{ .name = "decoder_sparse_step", .of = ROUTED },
 	{ .name = "enable_moe_block", .of = GLOBAL },
 	{ .name = "expansion_ratio" },
-	{ .name = "ffn_config" },
+	{ .name = "ffn_config", .of = INSIDE },
 	{ .name = "final_logit_softcapping" },
 	{ .name = "first_k_dense_replace", .of = ROUTED },
 	{ .name = "full_attention_interval" },
@@ -309,7 +309,7 @@ static const struct common_key {
 	{ .name = "layer_types" },
 	{ .name = "layers_block_type" },
 	{ .name = "learned_pos_emb" },
-	{ .name = "linear_attn_config" },
+	{ .name = "linear_attn_config", .of = INSIDE },
 	{ .name = "linear_bias" },
 	{ .name = "linear_conv_kernel_dim", .most = LIMIT_HEAD_DIM },
 	{ .name = "linear_key_head_dim", .most = LIMIT_HEAD_DIM },
@@ -416,6 +416,20 @@ const char *family_inner_key(const struct family *family, size_t i, const char *
 		return renamed[k].own;
 	}
 	return NULL;
+}
+
+bool family_reads_inside(const struct family *family, const char *outer,
+			 const char *key)
+{
+	size_t n = strlen(outer);
+	const char *own, *common;
+
+	for (size_t i = 0; (own = family_inner_key(family, i, &common)); i++)
+		if (!strncmp(own, outer, n) && own[n] == '.' &&
+		    !strcmp(own + n + 1, key))
+			return true;
+	return family->channel_decay && !strcmp(outer, "linear_attn_config") &&
+	       !strcmp(key, "kda_layers"); /* compared with the others' list */
 }
 
 const char *family_default(const struct family *family, size_t i, const char **value)

@@ -90,6 +90,13 @@ static void mistakes_are_told_by_the_name_that_was_written(void **state)
 		{ "{model_type: dbrx, d_model: 128, n_layers: 2, n_heads: 8, vocab_size: 9, "
 		  "max_seq_len: 8, attn_config: {kv_n_heads: 3}}",
 		  "attn_config.kv_n_heads: n_heads 8 is not a multiple of 3" },
+		{ "{model_type: dbrx, d_model: 128, n_layers: 2, n_heads: 8, vocab_size: 9, "
+		  "max_seq_len: 8, attn_config: {kv_n_heads: 4, qk_ln: true}}",
+		  "attn_config.qk_ln is not read in a model of type dbrx, which reads "
+		  "others, such as attn_config.kv_n_heads" },
+		{ "{model_type: llama, hidden_size: 128, num_hidden_layers: 2, "
+		  "attn_config: {alibi: true}}",
+		  "attn_config.alibi is not read in a model of type llama; leave it" },
 		{ "{model_type: gpt2, n_layer: 2, n_head: 8, vocab_size: 9}",
 		  "lacks the key 'n_embd'" },
 		{ "{model_type: llama4_text, hidden_size: 64, num_hidden_layers: 2, "

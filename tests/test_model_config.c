@@ -373,6 +373,24 @@ static void keys_of_other_types_are_told(void **state)
 	ft_model_free(m);
 }
 
+/* So are those of a map inside, but for what says nothing. */
+static void keys_of_maps_inside_are_told(void **state)
+{
+	struct ft_error err;
+	struct ft_model *m = model_of_json(
+		"{\"model_type\": \"mpt\", \"d_model\": 64, \"n_layers\": 2, \"n_heads\": 4,"
+		"\"vocab_size\": 9, \"max_seq_len\": 8, \"attn_config\": {\"alibi\": true,"
+		"\"clip_qkv\": 8, \"qk_ln\": false, \"softmax_scale\": null}}",
+		"", &err);
+
+	(void)state;
+	assert_non_null(m);
+	assert_int_equal(m->positions, FT_ALIBI);
+	assert_int_equal(m->n_passed_over, 1);
+	assert_string_equal(m->passed_over[0], "attn_config.clip_qkv");
+	ft_model_free(m);
+}
+
 /* So are keys that a scenario lays upon a model whose type has them, but no layer of it. */
 static void keys_without_a_layer_are_told(void **state)
 {
@@ -471,6 +489,7 @@ int main(void)
 		cmocka_unit_test(a_config_without_a_type_is_refused),
 		cmocka_unit_test(a_file_that_is_no_model_is_told_what_it_is),
 		cmocka_unit_test(keys_of_other_types_are_told),
+		cmocka_unit_test(keys_of_maps_inside_are_told),
 		cmocka_unit_test(keys_without_a_layer_are_told),
 		cmocka_unit_test(what_is_said_for_each_layer_is_understood),
 		cmocka_unit_test(a_part_inside_a_part_is_read),
