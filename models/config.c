@@ -129,20 +129,6 @@ static void check_alike(struct reader *r)
 	}
 }
 
-/* The keys of maps inside that have a common name of their own. */
-static void lift_inner(struct arena *mem, const struct family *family,
-		       const struct node *map, struct node *out)
-{
-	const char *own, *common;
-
-	for (size_t i = 0; (own = family_inner_key(family, i, &common)); i++) {
-		struct node *value = node_path(map, own);
-
-		if (!node_is_null(value))
-			node_put(mem, out, common, &value->mark, value);
-	}
-}
-
 struct node *config_rename(struct arena *mem, const struct family *family,
 			   const struct node *map, bool lenient)
 {
@@ -158,7 +144,7 @@ struct node *config_rename(struct arena *mem, const struct family *family,
 		node_put(mem, out, key, &map->key_mark[i],
 			 said_once(map->item[i], key));
 	}
-	lift_inner(mem, family, map, out);
+	config_lift_inside(mem, family, map, out);
 	return out;
 }
 
@@ -173,38 +159,6 @@ void config_complete(struct arena *mem, const struct family *family, struct node
 				 node_scalar(mem, &here, value));
 }
 
-/* Said, but to say that there is none. */
-static bool says_something(const struct node *n)
-{
-	static const char *const nothing[] = { "0", "false", "none" };
-
-	for (size_t i = 0; i < 3; i++)
-		if (n->kind == NODE_SCALAR && text_same(n->text, nothing[i]))
-			return false;
-	return !node_is_null(n) && (n->kind == NODE_SCALAR || n->n);
-}
-
-/* The i-th key of a map's maps that the family does not read, as one with a dot; NULL behind the last. */
-static const char *unread_inside(struct arena *mem, const struct family *family,
-				 const struct node *map, size_t i,
-				 const struct ft_mark **mark)
-{
-	for (size_t k = 0; k < map->n; k++) {
-		const struct node *in = map->item[k];
-
-		if (family_key_of(map->key[k]) != INSIDE || in->kind != NODE_MAP)
-			continue;
-		for (size_t at = 0; at < in->n; at++) {
-			if (family_reads_inside(family, map->key[k], in->key[at]) ||
-			    !says_something(in->item[at]) || i--)
-				continue;
-			*mark = &in->key_mark[at];
-			return arena_printf(mem, "%s.%s", map->key[k], in->key[at]);
-		}
-	}
-	return NULL;
-}
-
 const char **config_passed_over(struct arena *mem, const struct family *family,
 				const struct node *map, size_t *n)
 {
@@ -212,32 +166,16 @@ const char **config_passed_over(struct arena *mem, const struct family *family,
 	size_t inside = 0;
 	const char **key, *in;
 
-	while (unread_inside(mem, family, map, inside, &mark))
+	while (config_unread_inside(mem, family, map, inside, &mark))
 		inside++;
 	key = ARENA_ARRAY(mem, map->n + inside + 1, const char *);
 	*n = 0;
 	for (size_t i = 0; i < map->n; i++)
 		if (!family_is_common(family_common_name(family, map->key[i])))
 			key[(*n)++] = map->key[i];
-	for (size_t i = 0; (in = unread_inside(mem, family, map, i, &mark)); i++)
+	for (size_t i = 0; (in = config_unread_inside(mem, family, map, i, &mark)); i++)
 		key[(*n)++] = in;
 	return key;
-}
-
-bool config_known_inside(struct arena *mem, const struct family *family,
-			 const struct node *map, struct ft_error *err)
-{
-	const struct ft_mark *mark;
-	const char *key = map ? unread_inside(mem, family, map, 0, &mark) : NULL,
-		   *common;
-	const char *own = family_inner_key(family, 0, &common);
-
-	if (!key)
-		return true;
-	return ft_fail(err, mark,
-		       "%s is not read in a model of type %s%s%s; leave it out", key,
-		       family->type, own ? ", which reads others, such as " : "",
-		       own ? own : "");
 }
 
 static void read_biases(struct reader *r, const struct family *family,
@@ -383,7 +321,8 @@ static void find_idle(struct arena *mem, const struct reader *r,
 			k++;
 		if (!elsewhere[k] && family_is_common(map->key[i]) &&
 		    family_key_of(map->key[i]) != INSIDE &&
-		    !reader_knows(r, map->key[i]) && says_something(map->item[i]))
+		    !reader_knows(r, map->key[i]) &&
+		    config_says_something(map->item[i]))
 			idle->key[idle->n++] = map->key[i];
 	}
 }

@@ -27,6 +27,19 @@ bool config_typeless(const struct node *map, struct ft_error *err);
 const char **config_passed_over(struct arena *mem, const struct family *family,
 				const struct node *map, size_t *n);
 
+/* Is it said, and not to say that there is none? */
+bool config_says_something(const struct node *n);
+
+/* Put keys of maps inside that have a common name of their own under it. */
+void config_lift_inside(struct arena *mem, const struct family *family,
+			const struct node *map, struct node *out);
+
+/* The i-th key of a map's maps that says something and that the family does not read, as one with a dot, and where it stands;
+ * NULL behind the last. */
+const char *config_unread_inside(struct arena *mem, const struct family *family,
+				 const struct node *map, size_t i,
+				 const struct ft_mark **mark);
+
 /* A key of a map inside that its type does not read is a mistake in what a scenario says (map may be NULL). */
 bool config_known_inside(struct arena *mem, const struct family *family,
 			 const struct node *map, struct ft_error *err)
