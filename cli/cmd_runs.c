@@ -34,19 +34,39 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	}
 }
 
+/* The keys, behind the options. */
+static char *help_filter(int key, const char *text, void *input)
+{
+	const struct ft_trait *trait;
+	size_t n = ft_trait_table(&trait), len = 0;
+	char *out = NULL;
+	FILE *f;
+
+	(void)input;
+	if (key != ARGP_KEY_HELP_POST_DOC || !(f = open_memstream(&out, &len)))
+		return (char *)(uintptr_t)text;
+	fputs("Keys:\n  id              the run's name\n"
+	      "  source          where it was read\n",
+	      f);
+	for (size_t i = 0; i < n; i++)
+		fprintf(f, "  %-15s %s%s\n", trait[i].name, trait[i].about,
+			trait[i].number ? " (a number)" : "");
+	fputs("\nExample: foretoken runs gpu=h100-sxm gpus=256.. precision=bf16 --plot "
+	      "h100.svg",
+	      f);
+	fclose(f);
+	return out;
+}
+
 static const struct argp argp = {
 	options,
 	parse,
 	"[KEY=VALUE]...",
 	"Browse the measured training runs that answers are compared with, and the error of "
-	"each prediction. Keys are id, source, gpu, generation, stack, stack_root, model "
-	"(dense or experts), precision, sharding, optimizer, trained (all or adapters), "
-	"flop_per_token, gpus, sequence, micro_tokens, micro_batches, tp, pp, cp, ep; "
-	"words may hold * and ?, "
-	"numbers may be ranges (64..512, 1024..)."
-	"\vExample: foretoken runs gpu=h100-sxm gpus=256.. precision=bf16 --plot h100.svg",
+	"each prediction. Words may hold * and ?, numbers may be ranges (64..512, 1024..)."
+	"\v",
 	NULL,
-	NULL,
+	help_filter,
 	NULL,
 };
 

@@ -18,7 +18,7 @@ bool config_says_something(const struct node *n)
 }
 
 void config_lift_inside(struct arena *mem, const struct family *family,
-		       const struct node *map, struct node *out)
+			const struct node *map, struct node *out)
 {
 	const char *own, *common;
 
