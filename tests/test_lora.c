@@ -130,6 +130,31 @@ static void frozen_products_run_twice_and_adapters_three_times(void **state)
 	}
 }
 
+/* Each adapter's output is scaled, and so is its gradient: 4 bytes a number each; a compiler scales where it adds. A frozen norm's
+ * weights have no gradient, 11.8 bytes a number of it. */
+static void outputs_are_scaled_and_norms_are_frozen(void **state)
+{
+#define SHORT "sequence_length: 4096, global_batch_size: 1, master_weights: false"
+	static const char alike[] =
+		"{" SHORT ", lora: {rank: 16, targets: [q_proj, o_proj]}}";
+	double tokens = 4096, out = 2 * 4096, layers = 32, norms = 2 * layers;
+	struct parts p, whole;
+
+	(void)state;
+	build(&p, "llama3-8b", alike, "transformers-5-eager", 1);
+	build(&whole, "llama3-8b", "{" SHORT "}", "transformers-5-eager", 1);
+	near_frac(sum_of(p.graph, "lora_scale").bytes, 8 * layers * tokens * out, 1e-9);
+	near_frac(sum_of(whole.graph, "norm_back").bytes -
+			  sum_of(p.graph, "norm_back").bytes,
+		  11.8 * tokens * 4096 * norms, 1e-9);
+	drop(&whole);
+	drop(&p);
+	build(&p, "llama3-8b", alike, "transformers-5-compile", 1);
+	near_frac(sum_of(p.graph, "lora_scale").bytes, 4 * layers * tokens * out, 1e-9);
+	drop(&p);
+#undef SHORT
+}
+
 /* NVIDIA states 2,598 TFLOP a sample: 4 N without the head, and 8 L h s, attention whole
  * and also at two thirds. */
 static void flops_are_those_that_nvidia_states_by_its_own_rule(void **state)
@@ -394,6 +419,7 @@ int main(void)
 		cmocka_unit_test(each_target_has_its_own_shape),
 		cmocka_unit_test(blocks_without_an_mlp_have_no_adapters_on_it),
 		cmocka_unit_test(frozen_products_run_twice_and_adapters_three_times),
+		cmocka_unit_test(outputs_are_scaled_and_norms_are_frozen),
 		cmocka_unit_test(flops_are_those_that_nvidia_states_by_its_own_rule),
 		cmocka_unit_test(only_adapters_have_gradients_and_optimizer_state),
 		cmocka_unit_test(frozen_weights_are_as_wide_as_their_format),

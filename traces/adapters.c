@@ -1,11 +1,13 @@
 /*
  * traces/adapters.c - low-rank adapters beside frozen products (LoRA, arXiv 2106.09685)
  *
- * Beside a product of k inputs and n outputs: k x rank, rank x n, a scaling and an addition,
- * in 16 bit; with dropout a masked copy of the input. Adapters in fp32 under autocast have their
+ * Beside a product of k inputs and n outputs: k x rank, rank x n, a scaling (4 bytes an output, which a compiler writes with the
+ * addition) and an addition, in 16 bit; with dropout a masked copy of the input. Adapters in fp32 under autocast have their
  * input, and its gradient, cast to fp32 and back, 12 bytes a number, with the mask between both casts (PEFT's lora/layer.py, read
- * 2026-11-29), and their own copy of the input is kept. Backward: two
- * gradients of each of the two, and the addition to the input's gradient. Under tensor parallelism each product is
+ * 2026-11-29), and their own copy of the input is kept. Backward: the output's gradient scaled, two
+ * gradients of each of the two, and the addition to the input's gradient. Source: PEFT's lora/layer.py and NeMo's
+ * ParallelLinearAdapter (read 2026-11-29); each kernel of a layer alone is in
+ * measurements/probes/h200-2026-11-29-adapters-unseen.jsonl.gz. Under tensor parallelism each product is
  * split once, and the rank-wide tensor between the two is gathered or summed (Megatron's
  * adapters).
  */
@@ -146,9 +148,12 @@ static void one(struct builder *b, const struct adapter *a, bool backward)
 		between(b, a, false);
 		adapter_unit(b, a->rank * a->out, false);
 		up_product(b, a, FT_FORWARD);
-		put_memory(b, "lora_add", "add", 6 * out, 2);
+		if (b->rules->fusion != FT_FUSION_COMPILED)
+			put_memory(b, "lora_scale", "mul", 4 * out, 1);
+		put_memory(b, "lora_add", "add", 6 * out, 1);
 		return;
 	}
+	put_memory(b, "lora_scale", "mul", 4 * out, 1);
 	adapter_unit(b, a->rank * a->out, true);
 	up_product(b, a, FT_DGRAD);
 	up_product(b, a, FT_WGRAD);
