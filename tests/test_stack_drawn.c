@@ -1,6 +1,5 @@
 /*
- * tests/test_stack_drawn.c - drawn stacks, one upon another: each word, rate and number with what it says of where it
- * comes from, against what was written into the files
+ * tests/test_stack_drawn.c - drawn stacks, one upon another: words, rates, numbers and where they come from, against the files
  */
 #include <stddef.h>
 
@@ -90,6 +89,7 @@ static const struct {
 	TRUTH(windows),
 	TRUTH(plain_sinks),
 	TRUTH(plain_rotary),
+	TRUTH(indexed_routing),
 	TRUTH(blocking_launches),
 };
 

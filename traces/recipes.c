@@ -63,7 +63,27 @@ static const struct routing fused_routing = {
 	.unpermute_back = { 4, 2 },
 };
 
-/* The same by Transformer Engine, whose rate is the curve `permute`: measured, launches
+/* Under indexed_routing: torchtitan's experts by indexing. Counted from its models/moe/moe.py and utils.py (read 2026-11-29): a gather of
+ * tokens; a row joined on and a second gather, to padded experts; the outputs put back; zeros, outputs put among them, a cast to fp32
+ * and a batched product with the router's weights. What autograd makes of these takes longer than its bytes: a gather's gradient 1.80 and 1.85 ms
+ * for 196,608 rows of 2,048 on MI350 and B200, 28 bytes a number as their copies move them (25 and 32; pytorch/ao, pull request 4623), and one
+ * product's 6 to 9 ms for 65,536 tokens, eight copies and 2,048 numbers on a B200: 48 bytes (pytorch/torchtitan, pull request 2466), beside
+ * which are the other product's gradient, a cast and a gather, 14. */
+static const struct routing indexed_routing = {
+	.order = 20,
+	.order_back = 4,
+	.permute = { 4, 1 },
+	.sort = { 8, 2 },
+	.unsort = { 4, 1 },
+	.unpermute = { 16, 4 },
+	.permute_back = { 28, 2 },
+	.sort_back = { 28, 2 },
+	.unsort_back = { 4, 1 },
+	.unpermute_back = { 62, 4 },
+	.join_back = { 6, 1 },
+};
+
+/* As fused, by Transformer Engine, whose rate is the curve `permute`: measured, launches
  * included, for a permutation and the way back. Chunks are sorted by a plain copy. */
 static const struct routing mapped_routing = {
 	.permute = { 4, 2, true },
@@ -274,7 +294,9 @@ const struct recipe *recipe_of(const struct builder *b)
 
 const struct routing *routing_of(const struct builder *b)
 {
-	return runs_all_experts(b) ? &every_routing : recipe_of(b)->routing;
+	if (runs_all_experts(b))
+		return &every_routing;
+	return b->rules->indexed_routing ? &indexed_routing : recipe_of(b)->routing;
 }
 
 const struct recipe *norm_recipe(const struct builder *b)

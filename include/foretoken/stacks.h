@@ -198,6 +198,7 @@ struct ft_layout_rules {
 	bool plain_sinks;      /* attention with sinks is not fused */
 	bool plain_caps;       /* nor is that whose scores are capped */
 	bool blocking_launches; /* the host waits for each kernel (CUDA_LAUNCH_BLOCKING=1) */
+	bool indexed_routing; /* tokens go to experts and back by PyTorch's indexing, whatever `fusion` says */
 	bool plain_rotary; /* rotary positions by operations, whatever `fusion` says */
 	int64_t vocab_multiple; /* of a model that says none: words are padded to so many times tp */
 	const char *attention; /* impl: cudnn fa2 fa3 aiter ...; "": the GPU's */
