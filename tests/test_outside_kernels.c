@@ -65,6 +65,12 @@ static void tokens_reach_experts_by_indexing(void **state)
 		{ "unsort_back", 4, 4 },      { "unpermute_back", 62, 4 },
 		{ "expert_join_back", 6, 0 },
 	};
+	static const struct {
+		const char *name;
+		double bytes;
+	} received[] = { { "permute", 0 },     { "sort_by_expert", 4 },
+			 { "unsort", 27 },     { "sort_back", 62 },
+			 { "unsort_back", 4 }, { "unpermute_back", 0 } };
 	double copies = LAYERS * TOKENS * 8 * 2048;
 	struct parts p;
 
@@ -79,6 +85,12 @@ static void tokens_reach_experts_by_indexing(void **state)
 	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++)
 		near_frac(sum_of(p.graph, rows[i].name).bytes, rows[i].fused * copies,
 			  1e-12);
+	p.stack->layout.indexed_routing = true;
+	p.plan->dispatcher = FT_DISPATCH_DEEPEP;
+	rebuild(&p);
+	for (size_t i = 0; i < sizeof(received) / sizeof(*received); i++)
+		near_frac(sum_of(p.graph, received[i].name).bytes,
+			  received[i].bytes * copies, 1e-12);
 	drop(&p);
 }
 

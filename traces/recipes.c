@@ -83,6 +83,19 @@ static const struct routing indexed_routing = {
 	.join_back = { 6, 1 },
 };
 
+/* The same behind DeepEP: rows selected, and zeros to which rows are added by atomics, as the gradient of the selection is. Counted from
+ * torchtitan/distributed/deepep/deepep.py of NousResearch/torchtitan. On four B200 atomics took 1.53 (gradient) and 1.27 (sums, both times) of the
+ * time of attention's backward pass (Nsight's totals of Qwen3 30B-A3B at 4,096 tokens: phucnguyen.dev/moe-worklogs, November 2025), which is
+ * 2.7 to 3.4 ms for 32,768 tokens here: 54 to 67 bytes a number, and 23 to 28 each time. */
+static const struct routing selected_routing = {
+	.order = 20,
+	.order_back = 4,
+	.sort = { 4, 1 },
+	.unsort = { 27, 2 },
+	.sort_back = { 62, 2 },
+	.unsort_back = { 4, 1 },
+};
+
 /* As fused, by Transformer Engine, whose rate is the curve `permute`: measured, launches
  * included, for a permutation and the way back. Chunks are sorted by a plain copy. */
 static const struct routing mapped_routing = {
@@ -296,7 +309,10 @@ const struct routing *routing_of(const struct builder *b)
 {
 	if (runs_all_experts(b))
 		return &every_routing;
-	return b->rules->indexed_routing ? &indexed_routing : recipe_of(b)->routing;
+	if (!b->rules->indexed_routing)
+		return recipe_of(b)->routing;
+	return b->plan->dispatcher == FT_DISPATCH_ALLTOALL ? &indexed_routing :
+							     &selected_routing;
 }
 
 const struct recipe *norm_recipe(const struct builder *b)
