@@ -79,7 +79,6 @@ static const struct flag {
 	OFF(plain_caps),
 	OFF(blocking_launches),
 	OFF(plain_rotary),
-	OFF(indexed_routing),
 	OFF(unsharded_pipeline),
 	OFF(reduces_at_flush),
 	OFF(split_backward),

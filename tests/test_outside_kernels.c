@@ -1,6 +1,6 @@
 /*
  * tests/test_outside_kernels.c - what operations do where no fused kernel runs: rotary positions (plain_rotary),
- * attention sinks behind FlexAttention (sink_attention), and tokens on their way to experts (indexed_routing)
+ * attention sinks behind FlexAttention (sink_attention), and tokens on their way to experts (routing)
  *
  * Bytes are counted from NeMo AutoModel's functions of October 2025, as traces/rotary.c and sinks.c say.
  */
@@ -57,40 +57,35 @@ static void tokens_reach_experts_by_indexing(void **state)
 {
 	static const struct {
 		const char *name;
-		double bytes, fused;
+		double fused, gathered, indexed, deepep;
 	} rows[] = {
-		{ "permute", 4, 4 },	      { "sort_by_expert", 8, 4 },
-		{ "unsort", 4, 4 },	      { "unpermute", 16, 4 },
-		{ "permute_back", 28, 4 },    { "sort_back", 28, 4 },
-		{ "unsort_back", 4, 4 },      { "unpermute_back", 62, 4 },
-		{ "expert_join_back", 6, 0 },
+		{ "permute", 4, 4, 4, 0 },	    { "sort_by_expert", 4, 8, 8, 4 },
+		{ "unsort", 4, 4, 4, 27 },	    { "unpermute", 4, 45, 16, 0 },
+		{ "permute_back", 4, 25, 28, 0 },   { "sort_back", 4, 28, 28, 62 },
+		{ "unsort_back", 4, 4, 4, 4 },	    { "unpermute_back", 4, 40, 62, 0 },
+		{ "expert_join_back", 0, 6, 6, 0 },
 	};
-	static const struct {
-		const char *name;
-		double bytes;
-	} received[] = { { "permute", 0 },     { "sort_by_expert", 4 },
-			 { "unsort", 27 },     { "sort_back", 62 },
-			 { "unsort_back", 4 }, { "unpermute_back", 0 } };
 	double copies = LAYERS * TOKENS * 8 * 2048;
 	struct parts p;
 
 	(void)state;
 	build(&p, "{name: qwen3-30b-a3b, num_hidden_layers: 2}", PLAN,
 	      "torchtitan-2025-mixtures", 1);
-	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++)
-		near_frac(sum_of(p.graph, rows[i].name).bytes, rows[i].bytes * copies,
-			  1e-12);
-	p.stack->layout.indexed_routing = false;
-	rebuild(&p);
-	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++)
-		near_frac(sum_of(p.graph, rows[i].name).bytes, rows[i].fused * copies,
-			  1e-12);
-	p.stack->layout.indexed_routing = true;
-	p.plan->dispatcher = FT_DISPATCH_DEEPEP;
-	rebuild(&p);
-	for (size_t i = 0; i < sizeof(received) / sizeof(*received); i++)
-		near_frac(sum_of(p.graph, received[i].name).bytes,
-			  received[i].bytes * copies, 1e-12);
+	assert_true(p.stack->layout.routing == FT_ROUTING_GATHERED);
+	for (int way = 0; way < 4; way++) {
+		p.stack->layout.routing =
+			way < 3 ? (enum ft_routing)way : FT_ROUTING_INDEXED;
+		if (way == 3)
+			p.plan->dispatcher = FT_DISPATCH_DEEPEP;
+		rebuild(&p);
+		for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+			const double each[] = { rows[i].fused, rows[i].gathered,
+						rows[i].indexed, rows[i].deepep };
+
+			near_frac(sum_of(p.graph, rows[i].name).bytes,
+				  each[way] * copies, 1e-12);
+		}
+	}
 	drop(&p);
 }
 

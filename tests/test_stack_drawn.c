@@ -89,7 +89,6 @@ static const struct {
 	TRUTH(windows),
 	TRUTH(plain_sinks),
 	TRUTH(plain_rotary),
-	TRUTH(indexed_routing),
 	TRUTH(blocking_launches),
 };
 
