@@ -187,6 +187,7 @@ static const struct absent of_stack[] = {
 	STACK("metrics", metrics, WHOLE, 0),
 	STACK("head_chunks", head_chunks, WHOLE, 1),
 	STACK("full_recompute", full_recompute, CHOICE, FT_AGAIN_WHOLE),
+	STACK("routing", routing, CHOICE, FT_ROUTING_FUSED),
 	STACK("fsdp_copy_in", fsdp_copy_in_bytes, REAL, 0),
 	STACK("fsdp_copy_out", fsdp_copy_out_bytes, REAL, 0),
 	STACK("fsdp_copy_gradient", fsdp_copy_grad_bytes, REAL, 0),

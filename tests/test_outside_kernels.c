@@ -1,6 +1,6 @@
 /*
- * tests/test_outside_kernels.c - what operations do where a fused kernel does not know it: rotary positions
- * (plain_rotary), and attention sinks behind FlexAttention (sink_attention)
+ * tests/test_outside_kernels.c - what operations do where no fused kernel runs: rotary positions (plain_rotary),
+ * attention sinks behind FlexAttention (sink_attention), and tokens on their way to experts (routing)
  *
  * Bytes are counted from NeMo AutoModel's functions of October 2025, as traces/rotary.c and sinks.c say.
  */
@@ -50,6 +50,43 @@ static void rotary_positions_are_turned_by_operations(void **state)
 				  1e-12);
 			drop(&p);
 		}
+}
+
+/* Bytes a number of a token's copy, as traces/recipes.c counts them; whatever the stack fuses else. */
+static void tokens_reach_experts_by_indexing(void **state)
+{
+	static const struct {
+		const char *name;
+		double fused, gathered, indexed, deepep;
+	} rows[] = {
+		{ "permute", 4, 4, 4, 0 },	    { "sort_by_expert", 4, 8, 8, 4 },
+		{ "unsort", 4, 4, 4, 27 },	    { "unpermute", 4, 45, 16, 0 },
+		{ "permute_back", 4, 25, 28, 0 },   { "sort_back", 4, 28, 28, 62 },
+		{ "unsort_back", 4, 4, 4, 4 },	    { "unpermute_back", 4, 40, 62, 0 },
+		{ "expert_join_back", 0, 6, 6, 0 },
+	};
+	double copies = LAYERS * TOKENS * 8 * 2048;
+	struct parts p;
+
+	(void)state;
+	build(&p, "{name: qwen3-30b-a3b, num_hidden_layers: 2}", PLAN,
+	      "torchtitan-2025-mixtures", 1);
+	assert_true(p.stack->layout.routing == FT_ROUTING_GATHERED);
+	for (int way = 0; way < 4; way++) {
+		p.stack->layout.routing =
+			way < 3 ? (enum ft_routing)way : FT_ROUTING_INDEXED;
+		if (way == 3)
+			p.plan->dispatcher = FT_DISPATCH_DEEPEP;
+		rebuild(&p);
+		for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+			const double each[] = { rows[i].fused, rows[i].gathered,
+						rows[i].indexed, rows[i].deepep };
+
+			near_frac(sum_of(p.graph, rows[i].name).bytes,
+				  each[way] * copies, 1e-12);
+		}
+	}
+	drop(&p);
 }
 
 /* A head of 64 numbers a row: both casts and products in fp32, and eight bytes for each small kernel of a row. */
@@ -217,6 +254,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(rotary_positions_are_turned_by_operations),
+		cmocka_unit_test(tokens_reach_experts_by_indexing),
 		cmocka_unit_test(sinks_scale_what_flex_attention_returns),
 		cmocka_unit_test(keys_of_latent_attention_are_laid_out),
 		cmocka_unit_test(unfused_scores_take_the_sinks_themselves),

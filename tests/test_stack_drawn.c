@@ -1,6 +1,5 @@
 /*
- * tests/test_stack_drawn.c - drawn stacks, one upon another: each word, rate and number with what it says of where it
- * comes from, against what was written into the files
+ * tests/test_stack_drawn.c - drawn stacks, one upon another: words, rates, numbers and where they come from, against the files
  */
 #include <stddef.h>
 

@@ -63,7 +63,57 @@ static const struct routing fused_routing = {
 	.unpermute_back = { 4, 2 },
 };
 
-/* The same by Transformer Engine, whose rate is the curve `permute`: measured, launches
+/* torchtitan's experts by indexing (layout.routing). Counted from its models/moe/moe.py and utils.py (read 2026-11-29): a gather of
+ * tokens; a row joined on and a second gather, to padded experts; the outputs put back; zeros, outputs put among them, a cast to fp32
+ * and a batched product with the router's weights. What autograd makes of these takes longer than its bytes: a gather's gradient 1.80 and 1.85 ms
+ * for 196,608 rows of 2,048 on MI350 and B200, 28 bytes a number as their copies move them (25 and 32; pytorch/ao, pull request 4623), and one
+ * product's 6 to 9 ms for 65,536 tokens, eight copies and 2,048 numbers on a B200: 48 bytes (pytorch/torchtitan, pull request 2466), beside
+ * which are the other product's gradient, a cast and a gather, 14. */
+static const struct routing indexed_routing = {
+	.order = 20,
+	.order_back = 4,
+	.permute = { 4, 1 },
+	.sort = { 8, 2 },
+	.unsort = { 4, 1 },
+	.unpermute = { 16, 4 },
+	.permute_back = { 28, 2 },
+	.sort_back = { 28, 2 },
+	.unsort_back = { 4, 1 },
+	.unpermute_back = { 62, 4 },
+	.join_back = { 6, 1 },
+};
+
+/* The same behind DeepEP: rows selected, and zeros to which rows are added by atomics, as the gradient of the selection is. Counted from
+ * torchtitan/distributed/deepep/deepep.py of NousResearch/torchtitan. On four B200 atomics took 1.53 (gradient) and 1.27 (sums, both times) of the
+ * time of attention's backward pass (Nsight's totals of Qwen3 30B-A3B at 4,096 tokens: phucnguyen.dev/moe-worklogs, November 2025), which is
+ * 2.7 to 3.4 ms for 32,768 tokens here: 54 to 67 bytes a number, and 23 to 28 each time. */
+static const struct routing selected_routing = {
+	.order = 20,
+	.order_back = 4,
+	.sort = { 4, 1 },
+	.unsort = { 27, 2 },
+	.sort_back = { 62, 2 },
+	.unsort_back = { 4, 1 },
+};
+
+/* And before, as NousResearch/torchtitan had it until the end of 2025 (moe.py@69da0580): numbers gathered by an index as wide as a row, outputs
+ * cast, weighted in fp32, cast back and added up by atomics, 25 bytes a number as above; their gradients gathered, cast and weighted, those of the
+ * weights a product and a sum; those of the gather atomics. Rows are padded and put back as above. */
+static const struct routing gathered_routing = {
+	.order = 20,
+	.order_back = 4,
+	.permute = { .strided = { 4, 1 } },
+	.sort = { 8, 2 },
+	.unsort = { 4, 1 },
+	.unpermute = { 45, 4 },
+	.permute_back = { 25, 2 },
+	.sort_back = { 28, 2 },
+	.unsort_back = { 4, 1 },
+	.unpermute_back = { 36, 5, .strided = { 4, 1 } },
+	.join_back = { 6, 1 },
+};
+
+/* As fused, by Transformer Engine, whose rate is the curve `permute`: measured, launches
  * included, for a permutation and the way back. Chunks are sorted by a plain copy. */
 static const struct routing mapped_routing = {
 	.permute = { 4, 2, true },
@@ -274,7 +324,14 @@ const struct recipe *recipe_of(const struct builder *b)
 
 const struct routing *routing_of(const struct builder *b)
 {
-	return runs_all_experts(b) ? &every_routing : recipe_of(b)->routing;
+	if (runs_all_experts(b))
+		return &every_routing;
+	if (b->rules->routing == FT_ROUTING_FUSED)
+		return recipe_of(b)->routing;
+	if (b->plan->dispatcher != FT_DISPATCH_ALLTOALL)
+		return &selected_routing;
+	return b->rules->routing == FT_ROUTING_INDEXED ? &indexed_routing :
+							 &gathered_routing;
 }
 
 const struct recipe *norm_recipe(const struct builder *b)

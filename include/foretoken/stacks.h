@@ -108,11 +108,18 @@ enum ft_full_recompute {
 	FT_AGAIN_NEEDED, /* up to what a backward reads last */
 };
 
+enum ft_routing {
+	FT_ROUTING_FUSED,    /* as `fusion` has it */
+	FT_ROUTING_GATHERED, /* by PyTorch's gathers and sums with atomics */
+	FT_ROUTING_INDEXED,  /* by its indexing and a batched product in fp32 */
+};
+
 struct ft_layout_rules {
 	enum ft_fusion fusion;
 	enum ft_tensor_parallel tensor_parallel;
 	enum ft_selective selective;
 	enum ft_full_recompute full_recompute;
+	enum ft_routing routing; /* of tokens to experts and back */
 	enum ft_context_parallel context_parallel;
 	enum ft_context_parallel context_parallel_lora; /* the same under adapters */
 	bool fused_qkv;					/* q, k, v in one product */
