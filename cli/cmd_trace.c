@@ -175,8 +175,8 @@ static const struct argp argp = {
 	"export FILE... --chakra PREFIX\nexport FILE...|SCENARIO --goal OUT",
 	"With a SCENARIO, show prints its step graph as text that can be edited; replay "
 	"simulates such a text on the scenario's cluster; export writes the step for "
-	"LogGOPSim. With FILEs that a profiler recorded, one per rank (Kineto's JSON, plain, "
-	".gz or .zst; Nsight's SQLite; Chakra's .et), show says where the step's time went; "
+	"LogGOPSim. With FILEs that a profiler recorded, one per rank (Kineto's JSON or JAX's, "
+	"plain, .gz or .zst; Nsight's SQLite; Chakra's .et), show says where the step's time went; "
 	"replay runs the step again with the changes asked for; compare puts it beside the "
 	"step that a scenario predicts; export writes it for other simulators."
 	"\vExamples:\n"

@@ -159,6 +159,11 @@ static const struct sign of_kernels[] = {
 	{ "reduce", FT_REC_MEMORY },
 	{ "scatter", FT_REC_MEMORY },
 	{ "gather", FT_REC_MEMORY },
+	/* XLA's, named after what they are fused of */
+	{ "_fusion", FT_REC_MEMORY },
+	{ "fusion", FT_REC_MEMORY },
+	{ "wrapped_", FT_REC_MEMORY },
+	{ "memcpy", FT_REC_MEMORY },
 	{ NULL, FT_REC_OTHER },
 };
 

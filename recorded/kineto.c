@@ -87,6 +87,10 @@ static int on_string(void *context, const unsigned char *bytes, size_t len)
 	} else if (k->key == K_NAME && k->section == DEVICES) {
 		if (!k->r->device[0])
 			k->r->device = arena_text_n(&k->r->mem, text, len);
+	} else if (k->key == K_LABEL) {
+		k->label_len = len < sizeof(k->label) ? len : sizeof(k->label) - 1;
+		memcpy(k->label, text, k->label_len);
+		k->label[k->label_len] = '\0';
 	} else if (k->key == K_NAME) {
 		k->e.name_len = len < sizeof(k->name) ? len : sizeof(k->name);
 		memcpy(k->name, text, k->e.name_len);
@@ -345,6 +349,8 @@ bool kineto_read(struct ft_recording *r, FILE *from, const char *path,
 		yajl_config(k->parser, yajl_dont_validate_strings, 1);
 	ok = k->parser && parse(k, path, err);
 	r->origin_us = k->base_us;
+	if (ok && k->gpu.named)
+		xla_steps(r);
 	if (k->parser)
 		yajl_free(k->parser);
 	input_close(k->in);

@@ -32,7 +32,8 @@ enum key {
 	K_WAIT_RECORD,
 	K_RANK,
 	K_WORLD,
-	K_KEPT /* args that say what an operator or collective was */
+	K_LABEL, /* what metadata calls a process or a thread */
+	K_KEPT	 /* args that say what an operator or collective was */
 };
 
 enum category {
@@ -61,6 +62,16 @@ struct event {
 	size_t name_len, args_len;
 };
 
+/* The first GPU of JAX's profiler, and the threads of its process that are streams. */
+struct xla_gpu {
+	bool named;
+	int64_t pid, number;
+	int64_t stream[LIMIT_TRACE_LANES];
+	size_t streams;
+	int64_t other[LIMIT_TRACE_LANES]; /* processes that are other GPUs */
+	size_t others;
+};
+
 struct reader {
 	struct ft_recording *r;
 	struct input *in;
@@ -73,7 +84,9 @@ struct reader {
 	int64_t base_us;
 	bool based;
 	int64_t line, column; /* of the chunk's begin, from 1 */
-	char why[160];
+	char why[160], label[64];
+	size_t label_len;
+	struct xla_gpu gpu;
 	char name[LIMIT_TRACE_TEXT_BYTES], args[LIMIT_TRACE_TEXT_BYTES];
 	unsigned char chunk[CHUNK];
 };
@@ -101,6 +114,17 @@ void args_put_comma(struct reader *k);
 
 /* Is the value that comes next part of a kept argument? */
 bool args_keeping(const struct reader *k);
+
+/* ---- recorded/xla.c: JAX's profiler, whose JSON has no categories -------------------- */
+
+/* A process or a thread is named: a GPU, one of its streams, or neither. */
+int xla_named(struct reader *k);
+
+/* The steps of such a recording, which marks none on its GPUs: turns of the same kernels on its busiest stream. */
+void xla_steps(struct ft_recording *r);
+
+/* What an event without a category is, by its process and thread; C_NONE: nothing that is kept. */
+enum category xla_category(struct reader *k);
 
 /* The event is complete: into the tables, or not. */
 int event_end(struct reader *k);

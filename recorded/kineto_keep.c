@@ -180,8 +180,14 @@ static int keep(struct reader *k)
 
 int event_end(struct reader *k)
 {
+	if (!k->e.phase && !k->e.name_len && !k->e.ts.given)
+		return 1; /* {}: the last of a list that ends in a comma */
 	k->r->counts.events++;
 	if (!strchr("XiIMsftBEbenCNODP", k->e.phase) || !k->e.phase)
 		k->r->counts.unknown_phases++;
+	if (k->e.phase == 'M')
+		return xla_named(k);
+	if (k->e.phase == 'X' && k->e.category == C_NONE)
+		k->e.category = xla_category(k);
 	return k->e.phase == 'X' && k->e.category != C_NONE ? keep(k) : 1;
 }

@@ -37,6 +37,7 @@ static const struct word of_args[] = {
 	{ "Src Rank", K_KEPT },
 	{ "Dst Rank", K_KEPT },
 	{ "bytes", K_KEPT },
+	{ "name", K_LABEL },
 	{ NULL, K_NONE },
 };
 

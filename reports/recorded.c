@@ -40,7 +40,11 @@ static void put_file(FILE *out, const struct ft_recording *r)
 	if (c->negative)
 		fprintf(out, "  %" PRId64 " negative durations were taken as 0\n",
 			c->negative);
-	if (c->without_call)
+	if (c->without_call && !ft_recording_calls(r))
+		fprintf(out,
+			"  it holds no launches: operations follow their stream, and "
+			"pauses of the host are not told apart\n");
+	else if (c->without_call)
 		fprintf(out,
 			"  %" PRId64 " operations were launched before the recording "
 			"began; they follow their stream\n",
@@ -56,6 +60,12 @@ static void put_file(FILE *out, const struct ft_recording *r)
 			" operations and calls are told twice; each counts "
 			"once\n",
 			c->twice);
+	if (c->other_gpus)
+		fprintf(out,
+			"  %" PRId64
+			" operations of the file's other GPUs were left out: "
+			"it is read for its first one\n",
+			c->other_gpus);
 	if (c->before_call)
 		fprintf(out,
 			"  %" PRId64

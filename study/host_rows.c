@@ -266,6 +266,11 @@ static bool not_the_same(const struct host_side *s, const struct moments *record
 {
 	const char *file = ft_recording_file(s->r);
 
+	if (!ft_recording_calls(s->r))
+		return ft_fail(
+			err, &(struct ft_mark){ .file = file },
+			"holds no launches, as a host's constants are fitted to: "
+			"record it with Nsight Systems instead");
 	if (!recorded->n || !drawn->n)
 		return ft_fail(
 			err, &(struct ft_mark){ .file = file },

@@ -44,6 +44,24 @@ for side in ("recorded", "predicted"):
             k = l[p]["kinds_s"]
             assert k["exposed communication"] + k["idle and bubble"] <= l[p]["time_s"] + 1e-12
 P2
+cat >"$tmp/jax.yaml" <<'J'
+model: {model_type: llama, hidden_size: 2048, num_attention_heads: 32, num_key_value_heads: 8, head_dim: 64, intermediate_size: 8192, vocab_size: 32000, num_hidden_layers: 3}
+cluster: {gpu: h200, gpus: 2, fabric: none}
+stack: jax-0.11
+training: {sequence_length: 4096, micro_batch_size: 2, global_batch_size: 4, precision: bf16, sharding: fsdp, recompute: selective, recompute_modules: [core_attn, norm, moe_act]}
+J
+jax=$t/h200-two-jax-1b3L-s4096-b2-products.perfetto.json.gz
+near() { # a step of JAX as recorded, two GPUs in a file, and as predicted: within a tenth
+	$f trace compare "$jax" "$tmp/jax.yaml" --json | python3 -c '
+import json, sys
+d = json.load(sys.stdin)
+assert abs(d["recorded_step_s"] - 0.0305) < 5e-4, d["recorded_step_s"]
+assert abs(d["predicted_step_s"] / d["recorded_step_s"] - 1) < 0.1
+assert len(d["by_layer"]["recorded"]["layers"]) == 3'
+}
+ok "a step of JAX is compared, too" near
+ok "and what is not of its first GPU is told" sh -c "$f trace show $jax | grep -q '914 operations of the file.s other GPUs were left out'"
+ok "a host is not fitted to it" sh -c "$f trace compare $jax $tmp/jax.yaml --fit-stack $tmp/mine 2>&1 | grep -q 'holds no launches'"
 ok "repetition finds the layers that annotations tell" python3 tests/layers.py $eager "$tmp/c.json"
 ok "two ranks' layers are their mean" sh -c "$f trace compare $eager $t/h200-8b4L-fsdp2-s4096-b1-eager.rank1.kineto.json.gz $scenario | grep -q 'recorded step has 4 layers'"
 ok "a scenario's own step has no gap" sh -c "

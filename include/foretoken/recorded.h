@@ -104,13 +104,14 @@ struct ft_rec_counts {
 	int64_t without_op;	   /* launches of which no operation is recorded */
 	int64_t before_call;	   /* operations that start before their launch */
 	int64_t twice;		   /* operations and calls told again, left out */
+	int64_t other_gpus;	   /* operations of a file's other GPUs, left out */
 	int64_t overlapping_steps; /* cut where the next begins */
 };
 
 struct ft_recording;
 
-/* Kineto JSON, plain, gzip or zstd, or Nsight Systems' SQLite export, told by its first
- * bytes; Chakra's execution traces, told by their names' end, ".et". NULL on error. */
+/* Kineto JSON or that of JAX's profiler, plain, gzip or zstd, or Nsight Systems' SQLite export, told by
+ * its first bytes; Chakra's execution traces, told by their names' end, ".et". NULL on error. */
 struct ft_recording *ft_recording_read(const char *path, struct ft_error *err)
 	__attribute__((warn_unused_result));
 
