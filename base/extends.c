@@ -1,8 +1,6 @@
 /* base/extends.c - `extends` resolved, each number with the provenance of its file */
 #include "base/extends.h"
 
-#include <string.h>
-
 #include "base/arena.h"
 #include "base/file.h"
 

@@ -1,5 +1,4 @@
 /* calibrate/predict.c - what a profile says about a measured cell */
-#include <math.h>
 #include <string.h>
 
 #include "calibrate/fit.h"

@@ -1,6 +1,5 @@
 /* cost/cost.c - capital, power and throughput as dollars per million tokens */
 #include <math.h>
-#include <string.h>
 
 #include "cost/capital.h"
 #include "cost/finance.h"

@@ -1,6 +1,5 @@
 /* cost/flows.c - what is paid for a cluster, month by month, and what that comes to */
 #include <math.h>
-#include <string.h>
 
 #include <gsl/gsl_errno.h>
 #include <gsl/gsl_roots.h>

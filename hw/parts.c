@@ -12,7 +12,6 @@
 #include "base/arena.h"
 
 #include <math.h>
-#include <string.h>
 
 #include "hw/parts.h"
 

@@ -9,7 +9,6 @@
  * not joined are networks of their own, and so are planes.
  */
 #include <assert.h>
-#include <string.h>
 
 #include "foretoken/hw.h"
 #include "hw/graph.h"

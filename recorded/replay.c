@@ -6,8 +6,6 @@
  */
 #include "recorded/replay.h"
 
-#include <string.h>
-
 #include "base/limits.h"
 
 /* ---- building --------------------------------------------------------------------- */

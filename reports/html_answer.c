@@ -1,6 +1,5 @@
 /* reports/html_answer.c - the report's first screen: verdict, numbers, reasons, crossovers */
 #include <math.h>
-#include <string.h>
 
 #include "base/arena.h"
 #include "reports/html.h"

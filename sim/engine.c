@@ -1,10 +1,7 @@
 /* sim/engine.c - streams run, rates change, time adds up */
 #include "sim/engine_state.h"
 
-#include <assert.h>
-#include <inttypes.h>
 #include <stddef.h>
-#include <string.h>
 
 #include "base/arena.h"
 #include "base/limits.h"

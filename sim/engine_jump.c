@@ -1,5 +1,4 @@
 /* sim/engine_jump.c - a pass that was recorded is jumped over */
-#include <string.h>
 
 #include "base/arena.h"
 #include "sim/engine_jump.h"

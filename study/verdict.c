@@ -1,5 +1,4 @@
 /* study/verdict.c - whose tokens are cheaper, with which odds, and why */
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 

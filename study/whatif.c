@@ -9,8 +9,6 @@
  * to the step against what it adds to its own time.
  */
 #include <math.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "base/plain.h"
 #include "base/stats.h"

@@ -1,7 +1,6 @@
 /* tests/test_cluster.c - a cluster map, its defaults, what it refuses */
 #include <math.h>
 #include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>

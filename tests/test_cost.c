@@ -1,7 +1,6 @@
 /* tests/test_cost.c - money, power and failures against worked examples */
 #include <math.h>
 #include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>

@@ -1,9 +1,7 @@
 /* tests/test_flows.c - dated payments, and what they come to in the forms of others */
 #include <math.h>
 #include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

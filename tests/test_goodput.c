@@ -1,9 +1,7 @@
 /* tests/test_goodput.c - what failures leave of a job's time, against a run of months */
 #include <math.h>
 #include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 

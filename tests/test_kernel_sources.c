@@ -1,7 +1,6 @@
 /* tests/test_kernel_sources.c - products of sources and formats of their own: tuners, nvfp4, mxfp8 */
 #include <math.h>
 #include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>

@@ -5,7 +5,6 @@
  * times that the cells below must have.
  */
 #include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>

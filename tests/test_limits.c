@@ -4,9 +4,7 @@
  * `test_limits --write` writes the page anew.
  */
 #include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 

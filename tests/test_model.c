@@ -1,7 +1,6 @@
 /* tests/test_model.c - parameters and FLOPs of the model zoo */
 #include <math.h>
 #include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>

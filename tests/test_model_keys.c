@@ -1,6 +1,5 @@
 /* tests/test_model_keys.c - no key of a model is without effect */
 #include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>

@@ -1,6 +1,5 @@
 /* tests/test_plan.c - parallel plans: what is derived, and what cannot be */
 #include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>

@@ -7,7 +7,6 @@
  * B300-XDR row prints 9,216 GPUs beside 1,296 nodes and 10,368 cables: 10,368.
  */
 #include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>

@@ -1,5 +1,4 @@
 /* traces/graph_read.c - the text of traces/graph_write.c back to a graph */
-#include <math.h>
 #include <string.h>
 
 #include "base/arena.h"

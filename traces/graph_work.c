@@ -1,6 +1,5 @@
 /* traces/graph_work.c - the shapes of a work, from a line of a step graph's text */
 #include <math.h>
-#include <string.h>
 
 #include "base/arena.h"
 #include "traces/graph_words.h"
