@@ -81,7 +81,7 @@ void rates_enter(struct rates *s, struct running *r, size_t part,
 	}
 	if (!n)
 		return;
-	r->flow = share_add(&s->share, link, use, n, 1, 1);
+	r->flow = share_add(&s->share, link, use, n);
 	while (s->owner_cap <= r->flow)
 		s->owner = ARENA_GROW(s->mem, s->owner, &s->owner_cap);
 	s->owner[r->flow] = r;
