@@ -231,7 +231,7 @@ struct ft_fabric *ft_fabric_load_value(const struct node *what, struct ft_error 
 	if (what->kind == NODE_SCALAR && !strcmp(what->text, "none")) {
 		set_none(&mem, &owned->fabric);
 	} else {
-		map = extends_value(&mem, "hw/fabrics", what, EXTENDS_DERIVED, err);
+		map = extends_value(&mem, "hw/fabrics", what, err);
 		if (!map || !read_all(&mem, map, &owned->fabric, err)) {
 			arena_release(&mem);
 			return NULL;

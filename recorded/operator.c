@@ -108,9 +108,9 @@ static bool dense(const json_t *op, size_t i, double *elements, double *row)
 	return n > 0 && *elements > 0;
 }
 
-static bool same_shape(const json_t *op, size_t i, size_t j)
+static bool inputs_are_alike(const json_t *op)
 {
-	return json_equal(argument(op, "Input Dims", i), argument(op, "Input Dims", j));
+	return json_equal(argument(op, "Input Dims", 0), argument(op, "Input Dims", 1));
 }
 
 /* ---- products ---------------------------------------------------------------- */
@@ -333,7 +333,7 @@ static bool memory(const json_t *op, const char *kernel, bool two,
 
 	if (!dtype_of(op, from, &w->work.dtype) || !dense(op, from, &elements, &row))
 		return false;
-	if (two && (!same_shape(op, 0, 1) || !dense(op, 1, &other, &unused) ||
+	if (two && (!inputs_are_alike(op) || !dense(op, 1, &other, &unused) ||
 		    !dtype_of(op, 1, &second)))
 		return false;
 	if (two && second != w->work.dtype) {

@@ -48,9 +48,8 @@ bool graph_number(struct graph_line *l, size_t word, double least, double most,
 bool graph_whole(struct graph_line *l, size_t word, int64_t least, int64_t most,
 		 int64_t *out);
 
-/* Of an option; out stays as it is when it is not given. */
-bool graph_number_of(struct graph_line *l, const char *key, double least, double most,
-		     double *out);
+/* Of an option; out stays as it is when it is not given. A number is 0 at least. */
+bool graph_number_of(struct graph_line *l, const char *key, double most, double *out);
 bool graph_whole_of(struct graph_line *l, const char *key, int64_t least, int64_t most,
 		    int64_t *out);
 
