@@ -7,6 +7,7 @@
 #include "base/limits.h"
 #include "base/plain.h"
 #include "base/reader.h"
+#include "base/whole.h"
 #include "models/recipe.h"
 #include "models/lora.h"
 #include "models/interleave.h"
@@ -264,8 +265,8 @@ static bool set_batches(struct draft *d)
 				   "micro_batch_size %lld = %lld",
 				   (long long)plan->global_batch, (long long)plan->dp,
 				   (long long)plan->micro_batch, (long long)whole);
-	mine = (plan->global_batch + plan->dp - 1) / plan->dp;
-	plan->micro_batches = (mine + plan->micro_batch - 1) / plan->micro_batch;
+	mine = ceil_div(plan->global_batch, plan->dp);
+	plan->micro_batches = ceil_div(mine, plan->micro_batch);
 	if ((double)plan->pp * (double)plan->vpp * (double)plan->micro_batches >
 	    LIMIT_CHUNK_RUNS)
 		return reader_fail(

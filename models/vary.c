@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/limits.h"
+#include "base/whole.h"
 #include "models/interleave.h"
 #include "models/recipe.h"
 #include "models/schedule.h"
@@ -79,11 +80,11 @@ static bool sequence_splits(const struct ft_plan *p, bool no_context)
 
 static bool batch_divides(struct ft_plan *p, bool ragged)
 {
-	int64_t mine = (p->global_batch + p->dp - 1) / p->dp;
+	int64_t mine = ceil_div(p->global_batch, p->dp);
 
 	if (p->global_batch % (p->dp * p->micro_batch) && !ragged)
 		return false;
-	p->micro_batches = (mine + p->micro_batch - 1) / p->micro_batch;
+	p->micro_batches = ceil_div(mine, p->micro_batch);
 	p->last_micro_batch = mine - (p->micro_batches - 1) * p->micro_batch;
 	return schedule_flushes(p) &&
 	       (double)p->pp * (double)p->vpp * (double)p->micro_batches <=

@@ -13,6 +13,7 @@
  */
 #include <stdlib.h>
 
+#include "base/whole.h"
 #include "recorded/replay.h"
 
 static const ft_ps SLACK_PS = 2000000;	/* later than known reasons explain */
@@ -42,19 +43,12 @@ static ft_ps end_of(const struct ft_rec_op *o)
 
 /* ---- least lags --------------------------------------------------------------------- */
 
-static int by_time(const void *a, const void *b)
-{
-	ft_ps x = *(const ft_ps *)a, y = *(const ft_ps *)b;
-
-	return x < y ? -1 : x > y;
-}
-
 /* The value below which so many tenths lie. */
 static ft_ps tenths(ft_ps *v, size_t n, size_t tenth)
 {
 	if (!n)
 		return 0;
-	qsort(v, n, sizeof(*v), by_time);
+	qsort(v, n, sizeof(*v), by_whole);
 	v += n * tenth / 10;
 	return *v > 0 ? *v : 0;
 }
@@ -276,10 +270,9 @@ struct ending {
 static int by_ending(const void *a, const void *b)
 {
 	const struct ending *x = a, *y = b;
+	int order = whole_order(x->end, y->end);
 
-	if (x->end != y->end)
-		return x->end < y->end ? -1 : 1;
-	return x->op < y->op ? -1 : x->op > y->op;
+	return order ? order : whole_order(x->op, y->op);
 }
 
 static uint32_t *ops_by_end(const struct ft_recording *r, struct arena *scratch)

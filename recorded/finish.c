@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/whole.h"
 #include "recorded/recording.h"
 
 /* ---- order and search -------------------------------------------------------------- */
@@ -17,12 +18,11 @@ struct keyed {
 static int by_key(const void *a, const void *b)
 {
 	const struct keyed *x = a, *y = b;
+	int order = whole_order(x->key, y->key);
 
-	if (x->key != y->key)
-		return x->key < y->key ? -1 : 1;
-	if (x->then != y->then)
-		return x->then < y->then ? -1 : 1;
-	return x->i < y->i ? -1 : x->i > y->i;
+	if (!order)
+		order = whole_order(x->then, y->then);
+	return order ? order : whole_order(x->i, y->i);
 }
 
 static void sort(struct keyed *k, size_t n)
@@ -204,7 +204,7 @@ static int by_begin(const void *a, const void *b)
 {
 	const struct ft_rec_step *x = a, *y = b;
 
-	return x->begin < y->begin ? -1 : x->begin > y->begin;
+	return whole_order(x->begin, y->begin);
 }
 
 static void find_steps(struct ft_recording *r)

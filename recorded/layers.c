@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/whole.h"
 #include "recorded/replay.h"
 
 /* A layer whose attention is not fused has its products of queries, keys and values, scores, their
@@ -203,7 +204,7 @@ static int by_begin(const void *a, const void *b)
 {
 	const struct run *x = a, *y = b;
 
-	return x->begin < y->begin ? -1 : x->begin > y->begin;
+	return whole_order((int64_t)x->begin, (int64_t)y->begin);
 }
 
 static void find_runs(struct finder *f)

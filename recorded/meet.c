@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/whole.h"
 #include "recorded/replay.h"
 
 static const ft_ps CLOCK_PS = 10000000;	  /* what clocks may be apart */
@@ -43,11 +44,9 @@ static int by_launch(const void *a, const void *b)
 	const struct seen *x = a, *y = b;
 	int order = by_group(x, y);
 
-	if (order)
-		return order;
-	if (x->rank != y->rank)
-		return x->rank < y->rank ? -1 : 1;
-	return x->turn < y->turn ? -1 : x->turn > y->turn;
+	if (!order)
+		order = whole_order((int64_t)x->rank, (int64_t)y->rank);
+	return order ? order : whole_order((int64_t)x->turn, (int64_t)y->turn);
 }
 
 static int by_turn(const void *a, const void *b)
@@ -55,11 +54,9 @@ static int by_turn(const void *a, const void *b)
 	const struct seen *x = a, *y = b;
 	int order = by_group(x, y);
 
-	if (order)
-		return order;
-	if (x->turn != y->turn)
-		return x->turn < y->turn ? -1 : 1;
-	return x->rank < y->rank ? -1 : x->rank > y->rank;
+	if (!order)
+		order = whole_order((int64_t)x->turn, (int64_t)y->turn);
+	return order ? order : whole_order((int64_t)x->rank, (int64_t)y->rank);
 }
 
 static ft_ps launch_of(const struct ft_recording *r, const struct ft_rec_op *op)
@@ -76,10 +73,9 @@ struct launched {
 static int by_at(const void *a, const void *b)
 {
 	const struct launched *x = a, *y = b;
+	int order = whole_order(x->at, y->at);
 
-	if (x->at != y->at)
-		return x->at < y->at ? -1 : 1;
-	return x->op < y->op ? -1 : x->op > y->op;
+	return order ? order : whole_order(x->op, y->op);
 }
 
 /* Can it be told what it meets? */
@@ -224,13 +220,6 @@ static ft_ps end_at(const struct rank *k, size_t op)
 	return o->start + o->duration;
 }
 
-static int by_time(const void *a, const void *b)
-{
-	ft_ps x = *(const ft_ps *)a, y = *(const ft_ps *)b;
-
-	return x < y ? -1 : x > y;
-}
-
 /* Against another rank's clock; false: they never meet. */
 static bool align(struct ft_replay *p, size_t rank, size_t to, struct arena *scratch)
 {
@@ -250,7 +239,7 @@ static bool align(struct ft_replay *p, size_t rank, size_t to, struct arena *scr
 			late[n++] = end_at(k, i) - end[k->meeting[i]];
 	if (!n)
 		return false;
-	qsort(late, n, sizeof(*late), by_time);
+	qsort(late, n, sizeof(*late), by_whole);
 	k->shift = other->shift - late[n / 2];
 	return true;
 }

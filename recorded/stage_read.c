@@ -3,6 +3,7 @@
  */
 #include <stdlib.h>
 
+#include "base/whole.h"
 #include "recorded/stages.h"
 
 const struct ft_rec_collective *transfer_of(const struct ft_recording *r, size_t op)
@@ -28,10 +29,9 @@ struct launched {
 static int by_launch(const void *a, const void *b)
 {
 	const struct launched *x = a, *y = b;
+	int order = whole_order(x->at, y->at);
 
-	if (x->at != y->at)
-		return x->at < y->at ? -1 : 1;
-	return x->op < y->op ? -1 : x->op > y->op;
+	return order ? order : whole_order(x->op, y->op);
 }
 
 static struct launched *in_launch_order(struct layout *l, const struct rank *k,

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/plain.h"
+#include "base/whole.h"
 #include "foretoken/study_decide.h"
 
 /* Do both cost the same in every draw, so that they share those in which they are the cheapest? */
@@ -71,7 +72,7 @@ static double servers_of(const struct ft_scenario *s)
 {
 	int64_t per = s->cluster->node->nodes_per_price_item;
 
-	return (double)((s->cluster->nodes + per - 1) / per +
+	return (double)(ceil_div(s->cluster->nodes, per) +
 			s->cluster->parts->spare_nodes / per);
 }
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "study/whatif_groups.h"
+#include "base/whole.h"
 
 struct group *group_of(struct groups *g, const struct ft_rec_collective *c)
 {
@@ -141,7 +142,7 @@ static int64_t world_by_groups(const struct groups *g)
 		if (size < INT32_MAX && step < INT32_MAX)
 			step = step / common_divisor(step, size) * size;
 	}
-	return step > most ? step : (most + step - 1) / step * step;
+	return step > most ? step : ceil_div(most, step) * step;
 }
 
 static int64_t world_of(struct whatif *w, const struct groups *g)

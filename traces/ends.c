@@ -5,6 +5,7 @@
  * reads 16-bit logits twice and writes their gradient; an unfused one goes through
  * an fp32 copy, softmax, its backward and a cast back.
  */
+#include "base/whole.h"
 #include "traces/layer_input.h"
 #include "traces/memory.h"
 #include "traces/memory_ends.h"
@@ -74,7 +75,7 @@ static int64_t head_rows(const struct builder *b)
 {
 	int64_t tp = b->plan->tp;
 
-	return (ft_model_vocab(b->model, tp) + tp - 1) / tp;
+	return ceil_div(ft_model_vocab(b->model, tp), tp);
 }
 
 double head_logits(const struct builder *b)
