@@ -20,6 +20,11 @@ static const struct {
 	{ "dropout", 2.5, 2.5 },
 };
 
+const char *fit_memory_kernel(size_t i)
+{
+	return i < sizeof(traffic) / sizeof(*traffic) ? traffic[i].kernel : NULL;
+}
+
 double measurement_attention_flop(const struct ft_measurement *m)
 {
 	enum ft_pass pass = FT_PASS_FORWARD;

@@ -96,7 +96,7 @@ static void presets_have_the_published_parameters(void **state)
 		struct ft_model *m = load(known[i].name);
 
 		assert_near_of(ft_model_parameters(m), known[i].parameters,
-			    known[i].frac + 1e-12, known[i].name);
+			       known[i].frac + 1e-12, known[i].name);
 		ft_model_free(m);
 	}
 }
@@ -127,7 +127,7 @@ static void a_token_uses_the_published_active_parameters(void **state)
 		struct ft_model *m = load(known[i].name);
 
 		assert_near_of(ft_model_active_parameters(m), known[i].parameters,
-			    known[i].frac, known[i].name);
+			       known[i].frac, known[i].name);
 		ft_model_free(m);
 	}
 }
@@ -154,7 +154,7 @@ static void mpt_counts_its_positions_once_the_sequence_is_known(void **state)
 
 		ft_model_fit(m, &(struct ft_plan){ .sequence = known[i].sequence });
 		assert_near_of(ft_model_parameters(m), known[i].parameters, 1e-12,
-			    known[i].name);
+			       known[i].name);
 		ft_model_free(m);
 	}
 }
