@@ -168,7 +168,8 @@ static bool lies_near(int64_t start, int64_t duration)
 	return start > -most && start < most && duration >= 0 && duration < most;
 }
 
-/* Ours are exact; of others' whole microseconds, from the first node's. */
+/* A node's times in picoseconds from the first node's. Our own traces have them exactly,
+ * others in whole microseconds. false: too far from the first, or too long. */
 static bool times(struct reader *k, const Chakra__Node *n, ft_ps *start,
 		  ft_ps *duration)
 {

@@ -44,7 +44,7 @@ static uint32_t *order_of(struct ft_recording *r, struct keyed *k, size_t n)
 	return order;
 }
 
-/* The first with this key, or -1. */
+/* The place of the first row with this key; -1: there is none. */
 static int64_t search(const struct keyed *k, size_t n, int64_t key)
 {
 	size_t low = 0, high = n;
@@ -304,7 +304,7 @@ bool recording_finish(struct ft_recording *r, struct ft_error *err)
 	return true;
 }
 
-/* The first in span_by_id whose id is not below. */
+/* The place in span_by_id of the first operator with this id or a larger one. */
 static size_t find_span(const struct ft_recording *r, int64_t id)
 {
 	size_t low = 0, high = r->span.n;

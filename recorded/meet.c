@@ -78,7 +78,7 @@ static int by_at(const void *a, const void *b)
 	return order ? order : whole_order(x->op, y->op);
 }
 
-/* Can it be told what it meets? */
+/* Does the recording say enough of a collective to find it on other ranks? */
 static bool is_told(const struct ft_recording *r, const struct ft_rec_collective *c)
 {
 	return c && c->ranks[0] && c->size > 1 &&
@@ -220,7 +220,8 @@ static ft_ps end_at(const struct rank *k, size_t op)
 	return o->start + o->duration;
 }
 
-/* Against another rank's clock; false: they never meet. */
+/* Sets a rank's clock by another's, so that their collectives end together in the median;
+ * false: they have none in common. */
 static bool align(struct ft_replay *p, size_t rank, size_t to, struct arena *scratch)
 {
 	struct rank *k = &p->rank[rank], *other = &p->rank[to];
@@ -244,7 +245,7 @@ static bool align(struct ft_replay *p, size_t rank, size_t to, struct arena *scr
 	return true;
 }
 
-/* Where the profiler's clock is near, it serves. */
+/* Sets a rank's clock by the profiler's own, unless that is 1,000 s off or more. */
 static void trust_profiler(struct ft_replay *p, size_t rank)
 {
 	int64_t apart_us = p->rank[rank].r->origin_us - p->rank[0].r->origin_us;
@@ -299,7 +300,7 @@ static struct span *spans_of(const struct ft_replay *p, struct arena *scratch)
 	return s;
 }
 
-/* No rank is done with these before the last one has begun. */
+/* Can no rank be done with this collective before the last one has begun it? */
 static bool needs_all(const struct ft_recording *r, size_t op)
 {
 	enum ft_collective c = ft_recording_collective(r, op_of(r, op))->op;

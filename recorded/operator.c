@@ -73,7 +73,7 @@ static bool dtype_of(const json_t *op, size_t i, enum ft_dtype *dtype)
 	return dtype_named(json_string_value(argument(op, "Input type", i)), dtype);
 }
 
-/* Of an element, by the type's name; 0: no tensor. */
+/* Bytes of an element of the i-th input, by the name of its type; 0: it is no tensor. */
 static double element_bytes(const json_t *op, size_t i)
 {
 	const char *type = json_string_value(argument(op, "Input type", i));

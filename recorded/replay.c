@@ -94,7 +94,7 @@ static struct ft_replay *begin(const struct ft_recording *const *recording, size
 static bool schedule(const struct ft_replay *p, const struct ft_replay_times *times,
 		     ft_ps *at, struct arena *scratch);
 
-/* Whatever is in the files, what waits for itself never ends. */
+/* Refuses files in which an operation waits for itself: a replay would never end. */
 static bool has_no_circle(struct ft_replay *p, struct ft_error *err)
 {
 	struct arena scratch = { 0 };

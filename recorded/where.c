@@ -15,7 +15,7 @@
 #include "base/whole.h"
 #include "recorded/replay.h"
 
-/* What an instant counts as, the first first. */
+/* What an instant counts as: the first of these that applies. */
 enum kind { OPTIMIZER, COMPUTE, EXPOSED, BUBBLE, KINDS };
 
 struct turn {

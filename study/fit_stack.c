@@ -82,7 +82,8 @@ static void tell(struct fitting *f)
 				 f->done > f->total ? f->done : f->total);
 }
 
-/* A run in another unit would be fitted to. */
+/* Refuses a row whose measured value is so far off that its unit is probably wrong: a
+ * fit to it would be nonsense. */
 static bool not_in_doubt(const struct csv *rows, size_t i, const char *key,
 			 double measured, double predicted, struct ft_error *err)
 {

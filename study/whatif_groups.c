@@ -29,7 +29,7 @@ bool can_be_dp(const struct ft_rec_collective *c)
 	       c->op == FT_REDUCE_SCATTER || c->op == FT_BROADCAST;
 }
 
-/* 0: of a format that is none of ours. */
+/* How many numbers a collective moves; 0: its number format is not known. */
 static double elements_of(const struct ft_rec_collective *c)
 {
 	for (int d = 0; d < FT_DTYPES; d++)
