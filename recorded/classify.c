@@ -12,7 +12,6 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "base/whole.h"
 #include "recorded/recording.h"
 
 struct sign {

@@ -13,7 +13,6 @@
  */
 #include <stdlib.h>
 
-#include "base/whole.h"
 #include "recorded/replay.h"
 
 static const ft_ps SLACK_PS = 2000000;	/* later than known reasons explain */
@@ -262,33 +261,20 @@ static void end_op(struct depend *d, size_t i)
 
 /* ---- all of them ---------------------------------------------------------------------------- */
 
-struct ending {
-	ft_ps end;
-	uint32_t op;
-};
-
-static int by_ending(const void *a, const void *b)
-{
-	const struct ending *x = a, *y = b;
-	int order = whole_order(x->end, y->end);
-
-	return order ? order : whole_order(x->op, y->op);
-}
-
 static uint32_t *ops_by_end(const struct ft_recording *r, struct arena *scratch)
 {
-	struct ending *e = ARENA_ARRAY(scratch, r->op.n, struct ending);
+	struct timed_op *e = ARENA_ARRAY(scratch, r->op.n, struct timed_op);
 	uint32_t *order = ARENA_ARRAY(scratch, r->op.n, uint32_t);
 	bool sorted = true;
 
 	for (size_t i = 0; i < r->op.n; i++) {
 		uint32_t op = r->op_order[i];
 
-		e[i] = (struct ending){ end_of(op_of(r, op)), op };
-		sorted = sorted && (!i || by_ending(&e[i - 1], &e[i]) <= 0);
+		e[i] = (struct timed_op){ end_of(op_of(r, op)), op };
+		sorted = sorted && (!i || by_time_and_op(&e[i - 1], &e[i]) <= 0);
 	}
 	if (!sorted)
-		qsort(e, r->op.n, sizeof(*e), by_ending);
+		qsort(e, r->op.n, sizeof(*e), by_time_and_op);
 	for (size_t i = 0; i < r->op.n; i++)
 		order[i] = e[i].op;
 	return order;

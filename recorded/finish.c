@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/whole.h"
 #include "recorded/recording.h"
 
 /* ---- order and search -------------------------------------------------------------- */

@@ -14,7 +14,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/whole.h"
 #include "recorded/replay.h"
 
 /* A layer whose attention is not fused has its products of queries, keys and values, scores, their

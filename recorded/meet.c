@@ -12,7 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/whole.h"
 #include "recorded/replay.h"
 
 static const ft_ps CLOCK_PS = 10000000;	  /* what clocks may be apart */
@@ -65,19 +64,6 @@ static ft_ps launch_of(const struct ft_recording *r, const struct ft_rec_op *op)
 					 call_of(r, (size_t)op->call)->start;
 }
 
-struct launched {
-	ft_ps at;
-	uint32_t op;
-};
-
-static int by_at(const void *a, const void *b)
-{
-	const struct launched *x = a, *y = b;
-	int order = whole_order(x->at, y->at);
-
-	return order ? order : whole_order(x->op, y->op);
-}
-
 /* Does the recording say enough of a collective to find it on other ranks? */
 static bool is_told(const struct ft_recording *r, const struct ft_rec_collective *c)
 {
@@ -115,16 +101,16 @@ static size_t list(struct ft_replay *p, size_t rank, struct arena *scratch,
 		   struct seen *to)
 {
 	const struct ft_recording *r = p->rank[rank].r;
-	struct launched *l = ARENA_ARRAY(scratch, r->op.n, struct launched);
+	struct timed_op *l = ARENA_ARRAY(scratch, r->op.n, struct timed_op);
 	const ft_ps *first = first_launched(r, scratch);
 	size_t n = 0, kept = 0;
 
 	for (size_t i = 0; i < r->op.n; i++)
 		if (op_of(r, i)->rec_class == FT_REC_COLLECTIVE &&
 		    !was_launched_before(op_of(r, i), first))
-			l[n++] = (struct launched){ launch_of(r, op_of(r, i)),
+			l[n++] = (struct timed_op){ launch_of(r, op_of(r, i)),
 						    (uint32_t)i };
-	qsort(l, n, sizeof(*l), by_at);
+	qsort(l, n, sizeof(*l), by_time_and_op);
 	for (size_t i = 0; i < n; i++) {
 		const struct ft_rec_collective *c =
 			ft_recording_collective(r, op_of(r, l[i].op));

@@ -13,7 +13,6 @@
 #include <string.h>
 
 #include "base/limits.h"
-#include "base/whole.h"
 #include "recorded/recording.h"
 
 /* A transfer that was asked for, or the launch of a kernel. */

@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/whole.h"
 #include "recorded/recording.h"
 
 /* What is compared of an event. */

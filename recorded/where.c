@@ -12,7 +12,6 @@
 
 #include "base/text.h"
 #include "base/stats.h"
-#include "base/whole.h"
 #include "recorded/replay.h"
 
 /* What an instant counts as: the first of these that applies. */

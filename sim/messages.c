@@ -48,11 +48,9 @@ static struct brings brings_of(const struct job *s, size_t class, uint32_t segme
 
 		if (op->stream == FT_STREAM_COMPUTE) {
 			b.compute_s += t;
-		} else if (op->stream == FT_STREAM_RECV_FORWARD ||
-			   op->stream == FT_STREAM_RECV_BACKWARD) {
+		} else if (ft_stream_receives(op->stream)) {
 			b.receives |= 1u << channel(op, FT_STREAM_RECV_FORWARD);
-		} else if (op->stream == FT_STREAM_SEND_FORWARD ||
-			   op->stream == FT_STREAM_SEND_BACKWARD) {
+		} else if (ft_stream_sends(op->stream)) {
 			b.sends |= 1u << channel(op, FT_STREAM_SEND_FORWARD);
 			b.transfer_s = fmax(b.transfer_s, t);
 		}
