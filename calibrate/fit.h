@@ -22,6 +22,9 @@ struct fit_ratio {
 	size_t n;
 };
 
+/* calibrate/fit_layout.c: of n of them, at least one, which are sorted */
+struct fit_ratio fit_ratio_of(double *v, size_t n);
+
 /* What one profile is made from. */
 struct fit_input {
 	const struct ft_fit_options *options;
