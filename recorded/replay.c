@@ -180,11 +180,6 @@ const struct ft_replay_counts *ft_replay_counts(const struct ft_replay *p)
 	return &p->counts;
 }
 
-enum ft_rec_cause ft_replay_cause(const struct ft_replay *p, size_t rank, size_t op)
-{
-	return (enum ft_rec_cause)p->rank[rank].cause[op];
-}
-
 size_t ft_replay_meets(const struct ft_replay *p, size_t rank, size_t op)
 {
 	int32_t m = p->rank[rank].meeting[op];

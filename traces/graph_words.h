@@ -59,6 +59,12 @@ bool graph_truth(struct graph_line *l, const char *key, bool *out);
 /* The number of a word among n that name() tells; -1 when it is none or NULL. */
 int graph_find(const char *text, const char *(*name)(int), int n);
 
+/* ft_group_name, for graph_find. */
+static inline const char *graph_group_at(int i)
+{
+	return ft_group_name((enum ft_group)i);
+}
+
 /* What a work of its kind holds beside kind, name and format. */
 bool graph_work(struct graph_line *l, struct arena *mem, struct ft_work *w);
 

@@ -4,10 +4,6 @@
 #include "base/arena.h"
 #include "traces/graph_words.h"
 
-static const char *group_at(int i)
-{
-	return ft_group_name((enum ft_group)i);
-}
 static const char *layout_at(int i)
 {
 	return ft_layout_name((enum ft_layout)i);
@@ -108,7 +104,7 @@ static bool read_memory(struct graph_line *l, struct arena *mem, struct ft_work 
 static bool read_communication(struct graph_line *l, struct ft_work *w)
 {
 	const char *op = graph_value(l, "op");
-	int group = graph_find(graph_value(l, "group"), group_at, FT_GROUPS);
+	int group = graph_find(graph_value(l, "group"), graph_group_at, FT_GROUPS);
 
 	if (!op || !ft_collective_find(op, &w->communication.op) || group < 0)
 		return graph_fail(l, 0, "a communication needs op= and group=");

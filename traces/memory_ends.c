@@ -106,7 +106,7 @@ static double root_table_bytes(const struct builder *b, struct held root, bool h
 	if (b->plan->reshard_after_forward)
 		bytes += whole_bytes(root);
 	if (splits_by_dtensor(b))
-		bytes += 2 * rows + 2 * (double)(b->tokens * b->model->hidden_size);
+		bytes += 2 * rows + hidden_bytes(b);
 	return bytes - b->seg->peak_bytes[FT_MEMORY_GRADIENTS];
 }
 
