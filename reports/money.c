@@ -13,15 +13,11 @@ static void put4(struct table *t, double v)
 	table_put(t, "%.4g", v);
 }
 
-/* "115,700": thousands apart, four digits below that. */
 static void put_amount(struct table *t, double v)
 {
 	char text[SHOWN];
 
-	if (fabs(v) < 1e4)
-		put4(t, v);
-	else
-		table_put(t, "%s", shown_number(&(struct shown){ 1, 0, "" }, v, text));
+	table_put(t, "%s", shown_amount(v, text));
 }
 
 static void put_usd(struct table *t, double usd)

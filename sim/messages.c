@@ -139,7 +139,7 @@ static bool in_queues(const struct job *s)
 	return false;
 }
 
-/* Will it be refused? */
+/* Does the step have more operations than will be simulated, so that it is refused later? */
 static bool is_too_large(const struct ft_graph *g)
 {
 	double ops = 0;

@@ -41,7 +41,7 @@ void rates_init(struct rates *s, struct arena *mem, size_t n_parts, size_t n_lin
 	share_init(&s->share, mem, capacity, n);
 }
 
-/* Who was looked at and has another share now. */
+/* Lists those whose share the last update of the solver changed. */
 static void note_changes(struct rates *s)
 {
 	s->n_changed = 0;

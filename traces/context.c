@@ -44,7 +44,7 @@ int64_t window_of(const struct builder *b, const struct ft_layer *l)
 	return computed && l->window < b->plan->sequence ? l->window : 0;
 }
 
-/* What a pass leaves out of a window's outside. */
+/* The window by which a pass leaves out keys; 0: it runs on all of them. */
 static int64_t window_in(const struct builder *b, const struct ft_layer *l,
 			 enum ft_pass pass)
 {

@@ -165,7 +165,7 @@ static double loss_kept(const struct builder *b)
 	return b->rules->fused_loss ? 0 : 4;
 }
 
-/* Of a pipeline that keeps the outputs of all its micro-batches. */
+/* Counts logits where a pipeline keeps the outputs of all its micro-batches. */
 static void kept_logits(struct builder *b, double logits, bool backward)
 {
 	double kept = loss_kept(b);

@@ -425,7 +425,7 @@ static int larger_first(const void *a, const void *b)
 				      (x->i > y->i) - (x->i < y->i);
 }
 
-/* Of places 0, 2 R - 1, 2 R, 4 R - 1 ...: those below `to`. */
+/* How many of the first rank's places, which are 0, 2 R - 1, 2 R, 4 R - 1 ..., lie below `to`. */
 static int64_t first_ranks(int64_t to, int64_t ranks)
 {
 	return (to + 2 * ranks - 1) / (2 * ranks) + to / (2 * ranks);

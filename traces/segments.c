@@ -287,7 +287,7 @@ static void keep_gradients(struct stage *st, struct held unit, bool first)
 		(sharded ? kept_gradient_width(b) : gradient_width(b)) * n;
 }
 
-/* Those of the root unit, while its whole gradient is there. */
+/* Counts the kept gradients of the root unit while its whole gradient is held, too. */
 static void keep_root(struct stage *st, bool first)
 {
 	double *net = st->b->seg->net_bytes, was = net[FT_MEMORY_GRADIENTS];
@@ -298,7 +298,7 @@ static void keep_root(struct stage *st, bool first)
 	st->b->seg->peak_bytes[FT_MEMORY_GRADIENTS] += net[FT_MEMORY_GRADIENTS] - was;
 }
 
-/* What the head's gradients of weights become. */
+/* Accumulates, keeps and reduces the gradients of the head's weights. */
 static void behind_head(struct stage *st, unsigned variant)
 {
 	struct builder *b = st->b;
