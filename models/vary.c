@@ -157,8 +157,8 @@ bool ft_plan_vary(struct ft_plan *p, const struct ft_model *m,
 		return false;
 	p->dp = p->ranks / (p->tp * p->pp * p->cp);
 	p->sequence_parallel = p->sequence_parallel && p->tp > 1;
-	p->reshard_after_forward = ft_plan_reshards(p);
-	ft_plan_unwrap(p, context);
+	p->reshard_after_forward = plan_reshards(p);
+	plan_unwrap(p, context);
 	/* that of all layers last: it takes longest */
 	if (!experts_fit(p, m) || !sequence_splits(p, context->no_context != NULL) ||
 	    !batch_divides(p, context->ragged_batch) || !recipe_fits(p, m) ||
