@@ -47,14 +47,6 @@ bool ft_fail(struct ft_error *err, const struct ft_mark *at, const char *fmt, ..
 	return false;
 }
 
-static int find(const char *const *names, int n, const char *name)
-{
-	for (int i = 0; i < n; i++)
-		if (!strcmp(names[i], name))
-			return i;
-	return -1;
-}
-
 const char *ft_provenance_kind_name(enum ft_provenance_kind kind)
 {
 	static const char *const names[] = { "measured", "published", "derived",
@@ -74,11 +66,12 @@ const char *ft_dtype_name(enum ft_dtype dtype)
 
 bool ft_dtype_find(const char *name, enum ft_dtype *dtype)
 {
-	int i = find(dtypes, FT_DTYPES, name);
+	size_t i = text_place(name, dtypes, FT_DTYPES);
 
-	if (i >= 0)
-		*dtype = (enum ft_dtype)i;
-	return i >= 0;
+	if (i == FT_DTYPES)
+		return false;
+	*dtype = (enum ft_dtype)i;
+	return true;
 }
 
 double ft_dtype_bytes(enum ft_dtype dtype)
@@ -100,11 +93,12 @@ const char *ft_collective_name(enum ft_collective op)
 
 bool ft_collective_find(const char *name, enum ft_collective *op)
 {
-	int i = find(collectives, FT_COLLECTIVES, name);
+	size_t i = text_place(name, collectives, FT_COLLECTIVES);
 
-	if (i >= 0)
-		*op = (enum ft_collective)i;
-	return i >= 0;
+	if (i == FT_COLLECTIVES)
+		return false;
+	*op = (enum ft_collective)i;
+	return true;
 }
 
 double ft_collective_bus_factor(enum ft_collective op, int64_t n)

@@ -1,8 +1,6 @@
 /* base/extends.c - `extends` resolved, each number with the provenance of its file */
 #include "base/extends.h"
 
-#include <string.h>
-
 #include "base/arena.h"
 #include "base/file.h"
 
@@ -134,15 +132,15 @@ static struct node *assumed(struct arena *mem, const struct ft_mark *at)
 }
 
 struct node *extends_value(struct arena *mem, const char *folder,
-			   const struct node *value, enum extends_as as,
-			   struct ft_error *err)
+			   const struct node *value, struct ft_error *err)
 {
 	const struct node *extends = node_get(value, "extends");
 	const struct node *base = extends ? extends : node_get(value, "name");
 	struct node *below, *own;
 
 	if (value->kind == NODE_SCALAR)
-		return extends_file(mem, folder, value->text, &value->mark, as, err);
+		return extends_file(mem, folder, value->text, &value->mark,
+				    EXTENDS_DERIVED, err);
 	if (!base || base->kind != NODE_SCALAR) {
 		ft_fail(err, &value->mark,
 			value->kind == NODE_MAP && !base && value->n ?
@@ -153,8 +151,10 @@ struct node *extends_value(struct arena *mem, const char *folder,
 		return NULL;
 	}
 	own = undotted(mem, value, err);
-	below = own ? extends_file(mem, folder, base->text, &base->mark, as, err) :
-		      NULL;
+	if (!own)
+		return NULL;
+	below = extends_file(mem, folder, base->text, &base->mark, EXTENDS_DERIVED,
+			     err);
 	if (!below)
 		return NULL;
 	if (!extends || !node_get(own, "name"))
@@ -166,5 +166,5 @@ struct node *extends_value(struct arena *mem, const char *folder,
 		node_put(mem, own, "title", NULL, node_get(own, "name"));
 	if (!node_get(own, "provenance"))
 		node_put(mem, own, "provenance", NULL, assumed(mem, &value->mark));
-	return lay(mem, below, own, as);
+	return lay(mem, below, own, EXTENDS_DERIVED);
 }

@@ -23,9 +23,10 @@ struct node *extends_file(struct arena *mem, const char *folder, const char *nam
 
 /* value: a name, a path, or a map {extends: NAME, key: value ...} whose keys may be dotted
  * ("memory.bandwidth"); {name: NAME, key: value} extends NAME, too. A map without a name of
- * its own is called "NAME modified"; its numbers are assumed unless it says otherwise. */
+ * its own is called "NAME modified"; its numbers are assumed unless it says otherwise, and
+ * those from below are derived. */
 struct node *extends_value(struct arena *mem, const char *folder,
-			   const struct node *value, enum extends_as as,
-			   struct ft_error *err) __attribute__((warn_unused_result));
+			   const struct node *value, struct ft_error *err)
+	__attribute__((warn_unused_result));
 
 #endif

@@ -217,3 +217,10 @@ const char *quantity_text(double value, enum dimension dim, char *buf, size_t n)
 	return dim == DIM_S ? time_text(value, buf, n) :
 			      scaled(value, kinds[dim].unit[0].word, buf, n);
 }
+
+void number_scale(struct ft_number *n, double by)
+{
+	n->value *= by;
+	n->low *= by;
+	n->high *= by;
+}

@@ -42,4 +42,7 @@ bool quantity_parse(const char *text, enum dimension dim, double *value, char *w
 /* SI to three significant digits and the handiest unit: "4.80 TB/s". */
 const char *quantity_text(double value, enum dimension dim, char *buf, size_t n);
 
+/* Value and range times a factor. */
+void number_scale(struct ft_number *n, double by);
+
 #endif

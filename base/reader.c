@@ -271,12 +271,13 @@ int read_choice(struct reader *r, const char *key, const char *const *names, siz
 {
 	const char *text = scalar(r, key), *near;
 	struct arena mem = { 0 };
+	size_t place;
 
 	if (!text)
 		return fallback;
-	for (size_t i = 0; i < n; i++)
-		if (!strcmp(names[i], text))
-			return (int)i;
+	place = text_place(text, names, n);
+	if (place < n)
+		return (int)place;
 	near = text_nearest(text, names, n);
 	reader_fail(r, key, "'%.40s' is not one of %s%s%s%s", text,
 		    text_join(&mem, names, n), near ? "; did you mean '" : "",

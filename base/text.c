@@ -94,6 +94,15 @@ const char *text_nearest(const char *word, const char *const *list, size_t n)
 	return NULL;
 }
 
+size_t text_place(const char *word, const char *const *list, size_t n)
+{
+	size_t i = 0;
+
+	while (i < n && strcmp(list[i], word) != 0)
+		i++;
+	return i;
+}
+
 char *text_join(struct arena *mem, const char *const *list, size_t n)
 {
 	size_t len = 1;

@@ -27,6 +27,9 @@ const char *text_nearest(const char *word, const char *const *list, size_t n);
 /* "a, b, c" */
 char *text_join(struct arena *mem, const char *const *list, size_t n);
 
+/* The place of a word in a list of n; n: it is not there. */
+size_t text_place(const char *word, const char *const *list, size_t n);
+
 /* Letters, digits, spaces and ._+-, beginning with a letter or a digit, not longer
  * than LIMIT_NAME_BYTES: it means the same in a script, a page and a file name. */
 bool text_is_name(const char *text);

@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "foretoken/base.h"
 
 static const char *const layouts[FT_LAYOUTS] = { "forward", "dgrad", "wgrad" };
@@ -14,12 +15,12 @@ const char *ft_layout_name(enum ft_layout layout)
 
 bool ft_layout_find(const char *name, enum ft_layout *layout)
 {
-	for (int i = 0; i < FT_LAYOUTS; i++)
-		if (!strcmp(layouts[i], name)) {
-			*layout = (enum ft_layout)i;
-			return true;
-		}
-	return false;
+	size_t i = text_place(name, layouts, FT_LAYOUTS);
+
+	if (i == FT_LAYOUTS)
+		return false;
+	*layout = (enum ft_layout)i;
+	return true;
 }
 
 const char *ft_pass_name(enum ft_pass pass)
@@ -29,12 +30,12 @@ const char *ft_pass_name(enum ft_pass pass)
 
 bool ft_pass_find(const char *name, enum ft_pass *pass)
 {
-	for (int i = 0; i < FT_PASSES; i++)
-		if (!strcmp(passes[i], name)) {
-			*pass = (enum ft_pass)i;
-			return true;
-		}
-	return false;
+	size_t i = text_place(name, passes, FT_PASSES);
+
+	if (i == FT_PASSES)
+		return false;
+	*pass = (enum ft_pass)i;
+	return true;
 }
 
 struct ft_product ft_product_of(enum ft_layout layout, double m, double n, double k)

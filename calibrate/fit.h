@@ -22,6 +22,9 @@ struct fit_ratio {
 	size_t n;
 };
 
+/* calibrate/fit_layout.c: of n of them, at least one, which are sorted */
+struct fit_ratio fit_ratio_of(double *v, size_t n);
+
 /* What one profile is made from. */
 struct fit_input {
 	const struct ft_fit_options *options;
@@ -100,11 +103,14 @@ struct ft_gpu *fit_write_and_load(const struct fit_input *in, int fold,
 				  struct ft_error *err);
 void fit_published_rates_yaml(const struct fit_input *in, FILE *out);
 
-/* calibrate/predict.c */
-bool fit_from_torch(const struct ft_measurement *m);
+/* calibrate/predict.c: what a profile says about a measured cell */
+bool fit_from_torch(const struct ft_measurement *m); /* measured through PyTorch */
+/* The i-th kernel whose curves are fitted; NULL behind the last. */
+const char *fit_memory_kernel(size_t i);
+/* Bytes that it reads and writes, to one byte of its source buffer. */
 double fit_traffic(const char *kernel, bool torch);
-double fit_moved_bytes(const struct ft_measurement *m);
-double fit_row_bytes(const struct ft_measurement *m); /* 0: unknown */
+double fit_moved_bytes(const struct ft_measurement *m); /* read and written */
+double fit_row_bytes(const struct ft_measurement *m);	/* 0: unknown */
 
 /* calibrate/fit_memory.c: t^p = start^p + (bytes / rate)^p, p the sharpness, by
  * least squares of log t, twice, the second time without what lies beyond 4

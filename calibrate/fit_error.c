@@ -12,7 +12,6 @@
 #include <gsl/gsl_cdf.h>
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/stats.h"
 #include "calibrate/fit.h"

@@ -18,14 +18,11 @@
 
 enum { FEWEST = 10 };
 
-/* low, median, high of n ratios, n at least 1. */
-static void quantiles(double *v, size_t n, struct fit_ratio *out)
+struct fit_ratio fit_ratio_of(double *v, size_t n)
 {
 	stats_sort(v, n);
-	out->n = n;
-	out->value = stats_median(v, n);
-	out->low = stats_quantile(v, n, 0.1);
-	out->high = stats_quantile(v, n, 0.9);
+	return (struct fit_ratio){ stats_median(v, n), stats_quantile(v, n, 0.1),
+				   stats_quantile(v, n, 0.9), n };
 }
 
 static bool plain(const struct ft_measurement *m, const char *layout)
@@ -74,7 +71,7 @@ static void against_forward(const struct fit_input *in, int fold, const char *la
 	}
 	*out = (struct fit_ratio){ .n = 0 };
 	if (n >= FEWEST)
-		quantiles(ratio, n, out);
+		*out = fit_ratio_of(ratio, n);
 	arena_release(&mem);
 }
 
@@ -105,7 +102,7 @@ bool fit_accumulate(struct fit_input *in, int fold, const struct ft_gpu *gpu)
 			ratio[n++] = m->time_us / us;
 	}
 	if (n >= FEWEST)
-		quantiles(ratio, n, &in->accumulate);
+		in->accumulate = fit_ratio_of(ratio, n);
 	arena_release(&mem);
 	return n >= FEWEST;
 }

@@ -361,18 +361,14 @@ static void print_curve(const struct fit_input *in, const struct choice *of,
 size_t fit_memory_yaml(const struct fit_input *in, int fold, FILE *out,
 		       size_t *outliers)
 {
-	static const char *const kernels[] = {
-		"copy", "add",	   "rmsnorm",	    "layernorm", "swiglu", "gelu",
-		"rope", "softmax", "cross_entropy", "adamw",	 "cast",   "concat",
-		"mul",	"silu",	   "adamw_bf16",    "dropout",
-	};
+	const char *kernel;
 	struct fit_curve c;
 	size_t used = 0;
 
-	for (size_t i = 0; i < sizeof(kernels) / sizeof(*kernels); i++)
+	for (size_t i = 0; (kernel = fit_memory_kernel(i)); i++)
 		for (int warm = 0; warm < 2; warm++) {
-			bool torch = strcmp(kernels[i], "rope");
-			size_t n = one_curve(in, fold, kernels[i], warm, torch, &c);
+			bool torch = strcmp(kernel, "rope");
+			size_t n = one_curve(in, fold, kernel, warm, torch, &c);
 
 			/* a profile's own curves give way only to kernels
 			 * that frameworks run, not to the probe's plain ones */
@@ -380,7 +376,7 @@ size_t fit_memory_yaml(const struct fit_input *in, int fold, FILE *out,
 				continue;
 			if (!n && torch) {
 				torch = false;
-				n = one_curve(in, fold, kernels[i], warm, false, &c);
+				n = one_curve(in, fold, kernel, warm, false, &c);
 			}
 			if (!n)
 				continue;
@@ -388,7 +384,7 @@ size_t fit_memory_yaml(const struct fit_input *in, int fold, FILE *out,
 			*outliers += c.outliers;
 			print_curve(in,
 				    &(struct choice){ .fold = fold,
-						      .kernel = kernels[i],
+						      .kernel = kernel,
 						      .warm = warm,
 						      .torch = torch },
 				    &c, out);

@@ -280,10 +280,10 @@ static void write_interference(const struct fit_input *in, FILE *out)
 	put_median(in, out, "collective_beside_compute", 1, collective, n);
 }
 
-static double cell_us(const struct fit_input *in, const char *kind, const char *kernel)
+static double launch_us(const struct fit_input *in, const char *kernel)
 {
 	for (size_t i = 0; i < in->n; i++)
-		if (measurement_is(&in->row[i], kind) &&
+		if (measurement_is(&in->row[i], "launch") &&
 		    !strcmp(in->row[i].kernel, kernel))
 			return in->row[i].time_us;
 	return 0;
@@ -291,8 +291,8 @@ static double cell_us(const struct fit_input *in, const char *kind, const char *
 
 static void write_launch(const struct fit_input *in, FILE *out)
 {
-	double gap = cell_us(in, "launch", "gap");
-	double graph = cell_us(in, "launch", "graph");
+	double gap = launch_us(in, "gap");
+	double graph = launch_us(in, "graph");
 
 	if (!(gap > 0) || !(graph > 0))
 		return;

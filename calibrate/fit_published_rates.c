@@ -42,13 +42,6 @@ bool fit_from_tuner(const struct fit_input *in, const struct ft_measurement *m)
 	return measurement_is(m, "gemm") && fit_tuners_code(in, m->source);
 }
 
-static void summarize(double *v, size_t n, struct fit_ratio *out)
-{
-	stats_sort(v, n);
-	*out = (struct fit_ratio){ stats_median(v, n), stats_quantile(v, n, 0.1),
-				   stats_quantile(v, n, 0.9), n };
-}
-
 static bool of_format(const struct ft_measurement *m, enum ft_dtype dtype)
 {
 	return measurement_is(m, "gemm") && fit_published(m) &&
@@ -79,7 +72,7 @@ static void compare(struct fit_input *in, int fold, const struct ft_gpu *gpu)
 					     m->time_us;
 		}
 		if (n >= FEWEST_TUNED)
-			summarize(ratio, n, &in->tuned[d]);
+			in->tuned[d] = fit_ratio_of(ratio, n);
 	}
 }
 
@@ -182,7 +175,7 @@ void fit_clock(struct fit_input *in, struct ft_gpu *gpu)
 		if (n < FEWEST_SUSTAINED)
 			n = rates_of(in, gpu, (enum ft_dtype)d, false, rate);
 		if (n >= FEWEST_SUSTAINED)
-			summarize(rate, n, &in->clock[d]);
+			in->clock[d] = fit_ratio_of(rate, n);
 	}
 }
 

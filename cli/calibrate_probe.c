@@ -1,6 +1,5 @@
 /* cli/calibrate_probe.c - foretoken calibrate probe: a child process measures, we keep */
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>

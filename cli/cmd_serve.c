@@ -1,5 +1,4 @@
 /* cli/cmd_serve.c - foretoken serve */
-#include <string.h>
 
 #include "cli/commands.h"
 #include "foretoken/serve.h"

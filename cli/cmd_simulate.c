@@ -181,8 +181,7 @@ static bool print_answer(const struct args *a, const struct ft_scenario *s,
 static bool write_flows(const struct args *a, const struct ft_scenario *s,
 			const struct ft_outcome *o, struct ft_error *err)
 {
-	const struct ft_side side = ft_outcome_side(s, o);
-	const struct ft_deal deal = ft_deal_of(&side.purchase, &side.throughput);
+	const struct ft_deal deal = ft_outcome_deal(s, o);
 	struct file_out file;
 
 	if (!file_begin(&file, a->flows, err))

@@ -81,7 +81,7 @@ static bool asks_change(const struct trace_args *a)
 	return asks_what_if(a) || a->timeline || a->ask.from;
 }
 
-/* Options of a recording that were given. */
+/* Was an option given that only recordings have? */
 static bool asks_recording(const struct trace_args *a)
 {
 	return asks_change(a) || a->ask.step;
@@ -286,7 +286,7 @@ static const char *misused_options(const struct trace_args *a)
 	return misused_export(a);
 }
 
-/* Of a recording that is shown or exported as it is. */
+/* What is wrong with the options where a recording is shown or exported as it is; NULL: nothing. */
 static const char *misused_as_recorded(const struct trace_args *a)
 {
 	if (!strcmp(a->verb, "export") && (a->ask.step || a->timeline))

@@ -73,7 +73,7 @@ static bool line_of(const struct ft_error *err, int from, char *line, size_t n)
 	return line[0] || !from;
 }
 
-/* The byte that is not inside a letter of several. */
+/* The first byte from here on that begins a letter of UTF-8. */
 static char *letter(char *p)
 {
 	while (((unsigned char)*p & 0xc0) == 0x80)
@@ -81,7 +81,7 @@ static char *letter(char *p)
 	return p;
 }
 
-/* Of what a terminal would obey. */
+/* Replaces control characters, which a terminal would obey, by question marks. */
 static void put_questions(char *line)
 {
 	for (char *p = line; *p; p++)

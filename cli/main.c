@@ -64,12 +64,10 @@ static int unknown(const char *name)
 	return USAGE;
 }
 
-/* A JSON answer never lacks a part for want of memory. */
+/* Memory for Jansson: too little ends the program, so that no answer lacks a part. */
 static void *alloc_or_end(size_t n)
 {
-	void *p = allocated(malloc(n ? n : 1));
-
-	return p;
+	return allocated(malloc(n ? n : 1));
 }
 
 int main(int argc, char **argv)

@@ -134,7 +134,7 @@ static void open_entry(struct reading *r, const char *line)
 	}
 }
 
-/* Behind what is there, with a space between. */
+/* Appends a text, with a space between; a text that does not fit is left out. */
 static void put_behind(char *there, const char *text)
 {
 	size_t n = strlen(there), len;

@@ -1,6 +1,5 @@
 /* cost/cost.c - capital, power and throughput as dollars per million tokens */
 #include <math.h>
-#include <string.h>
 
 #include "cost/capital.h"
 #include "cost/finance.h"
@@ -37,7 +36,7 @@ double goodput_failures_per_hour(const struct ft_cluster *cluster,
 	       prices->failure_factor.value;
 }
 
-/* Of the whole cluster; 0: none fails. */
+/* Seconds between two failures of the whole cluster; 0: nothing fails. */
 static double mtbf_of(const struct ft_purchase *p)
 {
 	double given = p->terms->failures.failures_per_1000_node_days;

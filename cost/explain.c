@@ -116,7 +116,7 @@ void ft_deals_explain(const struct ft_deal *a, const struct ft_deal *b,
 
 /* ---- crossovers ---------------------------------------------------------------------- */
 
-/* One input, times so much in b, and in a where it is common to both. */
+/* An input that is varied: turn() multiplies it in b, and in a too where both share it. */
 struct knob {
 	struct ft_deal a, b;
 	void (*turn)(struct ft_deal *d, double times);

@@ -1,6 +1,5 @@
 /* cost/flows.c - what is paid for a cluster, month by month, and what that comes to */
 #include <math.h>
-#include <string.h>
 
 #include <gsl/gsl_errno.h>
 #include <gsl/gsl_roots.h>
@@ -163,7 +162,7 @@ static bool is_capital(const struct ft_flow *f)
 	return f->account < FT_ACCOUNT_RENT;
 }
 
-/* Of a flow; even payments come at the ends of their months. */
+/* What a flow is worth at the start; even payments come at the ends of their months. */
 static double present_usd(const struct ft_flow *f, double i)
 {
 	double monthly = expm1(log1p(i) / 12);

@@ -54,7 +54,7 @@ static void rolled_back(const struct ft_reliability *r, double restart_s,
 	u->recovery = again / all;
 }
 
-/* A share of what is productive goes to something else. */
+/* Moves a share of the productive time to something else. */
 static void takes(struct ft_time_use *u, double share, double *to)
 {
 	share = fmin(1, fmax(0, share));

@@ -16,7 +16,7 @@ enum { SIDE_INPUTS = 192 }; /* uncertain amounts of a side, at most */
 
 /* ---- the model ---------------------------------------------------------------------- */
 
-/* One for all inputs of the same width. */
+/* The table of a price's distribution; inputs of the same range share one. */
 static struct split_table *table_of(struct odds_model *m, double low, double high)
 {
 	struct split_table *table;

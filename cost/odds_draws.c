@@ -93,7 +93,7 @@ static void mix(const struct odds_model *m, const double *draw, double *z)
 	}
 }
 
-/* Those that can run, or all where none can. */
+/* Does scenario i take part? Those that can run do; where none can, all do. */
 static bool counts(const struct ft_side *side, size_t n, size_t i)
 {
 	for (size_t k = 0; side[i].cannot_run && k < n; k++)
@@ -102,7 +102,7 @@ static bool counts(const struct ft_side *side, size_t n, size_t i)
 	return true;
 }
 
-/* Sides of the same dollars share a draw. */
+/* Counts who is the cheapest in a draw; scenarios of the same dollars share it. */
 static void count(struct ft_odds *odds, const struct ft_side *side,
 		  const struct drawn *of)
 {

@@ -27,7 +27,7 @@ static double read_share(struct reader *r, const char *key, double fallback)
 	return share;
 }
 
-/* 0 when it is not given, which it does not mean where it is. */
+/* A quantity above 0, or 0 where it is not given; 0 itself is refused. */
 static double read_some(struct reader *r, const char *key, enum dimension dim)
 {
 	double x = read_quantity(r, key, dim, 0);
@@ -69,7 +69,7 @@ static void check_recovery(struct reader *r, const struct ft_failure_terms *f)
 		reader_fail(r, "straggler_frac", "should be below 1");
 }
 
-/* Times of what does not come, or of what nothing waits for. */
+/* Refuses times of events that cannot come, or that nothing waits for. */
 static void check_waits(struct reader *r, const struct ft_failure_terms *f)
 {
 	if (f->recovery != FT_RECOVERY_COLD && f->spares && read_has(r, "repair"))

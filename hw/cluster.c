@@ -6,6 +6,7 @@
 #include "base/limits.h"
 #include "base/plain.h"
 #include "base/reader.h"
+#include "base/whole.h"
 #include "foretoken/hw.h"
 #include "hw/parts.h"
 
@@ -84,7 +85,7 @@ static void set_sizes(struct owned *owned)
 	c->gpu = gpu;
 	c->node = node;
 	c->fabric = owned->fabric;
-	c->nodes = (c->gpus + node->gpus - 1) / node->gpus;
+	c->nodes = ceil_div(c->gpus, node->gpus);
 	c->ranks = c->gpus * gpu->ranks_per_gpu;
 	c->ranks_per_node = node->gpus * gpu->ranks_per_gpu;
 	c->domain_ranks = domain < c->ranks ? domain : c->ranks;

@@ -55,13 +55,6 @@ static void read_shape(struct arena *mem, struct reader *r, struct ft_fabric *fa
 	fabric->exchange_peer_s = read_number_or(r, mem, "exchange_peer", DIM_S, 0);
 }
 
-static void scale(struct ft_number *n, double by)
-{
-	n->value *= by;
-	n->low *= by;
-	n->high *= by;
-}
-
 /* A port that is split is as many ports, each of its part of the rate, in the same cage. */
 static void read_switch(struct arena *mem, struct reader *outer,
 			struct ft_fabric *fabric)
@@ -76,7 +69,7 @@ static void read_switch(struct arena *mem, struct reader *outer,
 	fabric->port_bytes_per_s = read_positive(&r, mem, "port", DIM_BYTES_PER_S);
 	fabric->port_split = split = read_int(&r, "split", 1, 8, 1);
 	fabric->radix *= split;
-	scale(&fabric->port_bytes_per_s, 1 / (double)split);
+	number_scale(&fabric->port_bytes_per_s, 1 / (double)split);
 	fabric->upper_radix = split * read_int(&r, "upper_radix", 0, 4096, 0);
 	fabric->switch_item = read_name(&r, "price_item", "");
 	if (node_get(r.map, "power"))
@@ -231,7 +224,7 @@ struct ft_fabric *ft_fabric_load_value(const struct node *what, struct ft_error 
 	if (what->kind == NODE_SCALAR && !strcmp(what->text, "none")) {
 		set_none(&mem, &owned->fabric);
 	} else {
-		map = extends_value(&mem, "hw/fabrics", what, EXTENDS_DERIVED, err);
+		map = extends_value(&mem, "hw/fabrics", what, err);
 		if (!map || !read_all(&mem, map, &owned->fabric, err)) {
 			arena_release(&mem);
 			return NULL;

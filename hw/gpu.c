@@ -316,8 +316,7 @@ struct ft_gpu *ft_gpu_load_value(const struct node *what, int rows,
 		.mem = &mem, .on = &owned->gpu, .gpu = &owned->gpu, .desk = &owned->desk
 	};
 	struct gpu_wanted wanted = { 0 };
-	const struct node *map =
-		extends_value(&mem, "hw/gpus", what, EXTENDS_DERIVED, err);
+	const struct node *map = extends_value(&mem, "hw/gpus", what, err);
 
 	rows_desk_open(&owned->desk, &mem);
 	if (map && gpu_read_profile(map, &mem, &owned->gpu, &wanted, err) &&

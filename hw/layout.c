@@ -7,12 +7,8 @@
  */
 #include <stdlib.h>
 
+#include "base/whole.h"
 #include "hw/parts.h"
-
-static int64_t ceil_div(int64_t a, int64_t b)
-{
-	return (a + b - 1) / b;
-}
 
 enum { MOST_IN_A_RACK = 1000 };
 

@@ -142,7 +142,7 @@ struct ft_node *ft_node_load_value(const struct node *what, struct ft_error *err
 	PLAIN_NUMBERS;
 	struct arena mem = { 0 };
 	struct owned *owned = ARENA_NEW(&mem, struct owned);
-	struct node *map = extends_value(&mem, "hw/nodes", what, EXTENDS_DERIVED, err);
+	struct node *map = extends_value(&mem, "hw/nodes", what, err);
 
 	if (!map || !read_all(&mem, map, &owned->node, err)) {
 		arena_release(&mem);

@@ -9,11 +9,11 @@
  *   racks         as many servers as units and power allow; the rest by units
  *   spares        a share of the nodes, rounded down
  */
-#include "base/arena.h"
-
 #include <math.h>
-#include <string.h>
 
+#include "base/arena.h"
+#include "base/quantity.h"
+#include "base/whole.h"
 #include "hw/parts.h"
 
 struct table {
@@ -26,11 +26,6 @@ struct table {
 	struct layout layout;
 	int64_t ports; /* on the front end, beside the nodes' */
 };
-
-static int64_t ceil_div(int64_t a, int64_t b)
-{
-	return (a + b - 1) / b;
-}
 
 static struct ft_part_line *put(struct table *t, const char *item, const char *role,
 				int64_t count, const struct ft_part *part)
@@ -62,13 +57,6 @@ static struct ft_part_line *add(struct table *t, const char *item, const char *r
 }
 
 /* ---- servers ---------------------------------------------------------------------- */
-
-static void scale(struct ft_number *n, double by)
-{
-	n->value *= by;
-	n->low *= by;
-	n->high *= by;
-}
 
 static void add_number(struct ft_number *to, const struct ft_number *n)
 {
@@ -156,15 +144,15 @@ static bool add_servers(struct table *t, struct ft_error *err)
 	line->idle = idle;
 	*spare = *bought;
 	spare->max_w = c->gpu->limit_w;
-	scale(&spare->max_w, (double)node->gpus);
+	number_scale(&spare->max_w, (double)node->gpus);
 	add_number(&spare->max_w, &node->power_w);
 	spare->carbon_kg = gpu->carbon_kg;
-	scale(&spare->carbon_kg, (double)node->gpus);
+	number_scale(&spare->carbon_kg, (double)node->gpus);
 	add_number(&spare->carbon_kg, &host->carbon_kg);
 	spare->rack_units = host->rack_units;
-	scale(&spare->max_w, (double)per);
-	scale(&spare->carbon_kg, (double)per);
-	scale(&spare->rack_units, (double)per);
+	number_scale(&spare->max_w, (double)per);
+	number_scale(&spare->carbon_kg, (double)per);
+	number_scale(&spare->rack_units, (double)per);
 	spare->part_class = FT_PART_SPARE;
 	count = (int64_t)(t->site->spares_frac.value * (double)count + 1e-9);
 	put(t, node->price_item, per > 1 ? "spare rack" : "spare server", count, spare);

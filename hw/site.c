@@ -80,7 +80,7 @@ static void read_racks(struct reader *outer, struct site *to)
 bool site_read(struct arena *mem, const struct node *value, struct site *to,
 	       struct ft_error *err)
 {
-	struct node *map = extends_value(mem, "hw/sites", value, EXTENDS_DERIVED, err);
+	struct node *map = extends_value(mem, "hw/sites", value, err);
 	const struct node *parts;
 	struct reader r;
 

@@ -9,8 +9,8 @@
  * not joined are networks of their own, and so are planes.
  */
 #include <assert.h>
-#include <string.h>
 
+#include "base/whole.h"
 #include "foretoken/hw.h"
 #include "hw/graph.h"
 
@@ -29,11 +29,6 @@ struct clos {
 struct size {
 	int64_t nodes, nics, extra;
 };
-
-static int64_t ceil_div(int64_t a, int64_t b)
-{
-	return (a + b - 1) / b;
-}
 
 static int64_t least_of(int64_t a, int64_t b)
 {

@@ -1,5 +1,6 @@
 /* models/activation.c - what an MLP's products have between them: its kind, and how its class writes it */
 #include "models/activation.h"
+#include "base/text.h"
 
 #include <string.h>
 
@@ -66,10 +67,9 @@ static bool is_activation(const char *act)
 					     "tanh",
 					     "xielu" };
 
-	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
-		if (!strcmp(act, names[i]))
-			return true;
-	return false;
+	const size_t n = sizeof(names) / sizeof(*names);
+
+	return text_place(act, names, n) < n;
 }
 
 static enum ft_activation read_activation(struct reader *r, const struct family *family)

@@ -1,4 +1,5 @@
 /* models/count.c - parameters and FLOPs: matrices, biases and norms counted */
+#include "base/whole.h"
 #include "foretoken/models.h"
 
 #include <assert.h>
@@ -15,7 +16,7 @@ int64_t ft_model_vocab(const struct ft_model *model, int64_t tp)
 
 	if (!multiple)
 		return model->vocab_size;
-	return (model->vocab_size + multiple - 1) / multiple * multiple;
+	return ceil_div(model->vocab_size, multiple) * multiple;
 }
 
 bool ft_layer_has_mlp(const struct ft_layer *layer)

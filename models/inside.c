@@ -1,5 +1,4 @@
 /* models/inside.c - keys of a config's maps inside, "attn_config.kv_n_heads": lifted out, or told as not read */
-#include <string.h>
 
 #include "base/arena.h"
 #include "base/node.h"

@@ -5,6 +5,7 @@
 
 #include "base/arena.h"
 #include "base/reader.h"
+#include "base/whole.h"
 #include "models/family.h"
 #include "models/layer_lists.h"
 #include "models/reach.h"
@@ -95,7 +96,7 @@ static int64_t adjusted_width(struct reader *r, const struct ft_model *model)
 		return reader_fail(r, "block_ffn_dim_multiplier",
 				   "%g is not above 0 and at most 1024", times);
 	width = (int64_t)(times * (double)(2 * width / 3));
-	return width > block ? (width + block - 1) / block * block : block;
+	return width > block ? ceil_div(width, block) * block : block;
 }
 
 static void read_experts(struct reader *r, enum expert_kind kind,

@@ -7,6 +7,7 @@
 #include "base/limits.h"
 #include "base/plain.h"
 #include "base/reader.h"
+#include "base/whole.h"
 #include "models/recipe.h"
 #include "models/lora.h"
 #include "models/interleave.h"
@@ -93,7 +94,7 @@ static void read_words(struct draft *d)
 	plan->precision = read_dtype(r, "precision", 7, precisions);
 	plan->reshard_stated = read_has(r, "reshard_after_forward");
 	plan->reshard_after_forward =
-		read_bool(r, "reshard_after_forward", ft_plan_reshards(plan));
+		read_bool(r, "reshard_after_forward", plan_reshards(plan));
 	plan->sequence_parallel =
 		read_bool(r, "sequence_parallel", plan->tp > 1) && plan->tp > 1;
 	plan->overlap_tp = read_bool(o, "tp", false);
@@ -264,8 +265,8 @@ static bool set_batches(struct draft *d)
 				   "micro_batch_size %lld = %lld",
 				   (long long)plan->global_batch, (long long)plan->dp,
 				   (long long)plan->micro_batch, (long long)whole);
-	mine = (plan->global_batch + plan->dp - 1) / plan->dp;
-	plan->micro_batches = (mine + plan->micro_batch - 1) / plan->micro_batch;
+	mine = ceil_div(plan->global_batch, plan->dp);
+	plan->micro_batches = ceil_div(mine, plan->micro_batch);
 	if ((double)plan->pp * (double)plan->vpp * (double)plan->micro_batches >
 	    LIMIT_CHUNK_RUNS)
 		return reader_fail(
@@ -354,7 +355,7 @@ static bool set_shard(struct draft *d)
 	int64_t near = ft_plan_near_shard(plan, d->context->ranks_per_node);
 	int64_t shard = read_int(&d->top, "shard", 1, LIMIT_BATCH, near);
 
-	ft_plan_unwrap(plan, d->context);
+	plan_unwrap(plan, d->context);
 	plan->shard = !ft_plan_divides(plan) ? 1 :
 		      plan->sharding == FT_ZERO1 || plan->sharding == FT_ZERO2 ?
 					       plan->zero_group :

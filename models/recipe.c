@@ -348,7 +348,7 @@ int64_t ft_plan_near_shard(const struct ft_plan *p, int64_t ranks_per_node)
 	return best;
 }
 
-void ft_plan_unwrap(struct ft_plan *p, const struct ft_plan_context *context)
+void plan_unwrap(struct ft_plan *p, const struct ft_plan_context *context)
 {
 	if (context->unwrapped_alone && !context->open && p->sharding == FT_DDP &&
 	    p->dp * p->cp == 1)
@@ -360,7 +360,7 @@ bool ft_plan_divides(const struct ft_plan *p)
 	return p->sharding > FT_DDP;
 }
 
-bool ft_plan_reshards(const struct ft_plan *p)
+bool plan_reshards(const struct ft_plan *p)
 {
 	return p->reshard_stated ? p->reshard_after_forward :
 				   !(p->unsharded_pipeline && p->pp > 1);

@@ -19,4 +19,11 @@ void recipe_read(struct reader *training, struct reader *overlap, struct ft_plan
 bool recipe_check(struct reader *training, const struct ft_model *model,
 		  struct ft_plan *plan);
 
+/* Makes ddp of one replica none, where the context says so; dp and cp are set. */
+void plan_unwrap(struct ft_plan *plan, const struct ft_plan_context *context);
+
+/* Does fsdp free gathered weights behind a forward: as stated; else it does, but in the
+ * pipelines of a stack that keeps them there. */
+bool plan_reshards(const struct ft_plan *plan);
+
 #endif

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/limits.h"
+#include "base/whole.h"
 #include "models/interleave.h"
 #include "models/recipe.h"
 #include "models/schedule.h"
@@ -79,11 +80,11 @@ static bool sequence_splits(const struct ft_plan *p, bool no_context)
 
 static bool batch_divides(struct ft_plan *p, bool ragged)
 {
-	int64_t mine = (p->global_batch + p->dp - 1) / p->dp;
+	int64_t mine = ceil_div(p->global_batch, p->dp);
 
 	if (p->global_batch % (p->dp * p->micro_batch) && !ragged)
 		return false;
-	p->micro_batches = (mine + p->micro_batch - 1) / p->micro_batch;
+	p->micro_batches = ceil_div(mine, p->micro_batch);
 	p->last_micro_batch = mine - (p->micro_batches - 1) * p->micro_batch;
 	return schedule_flushes(p) &&
 	       (double)p->pp * (double)p->vpp * (double)p->micro_batches <=
@@ -156,8 +157,8 @@ bool ft_plan_vary(struct ft_plan *p, const struct ft_model *m,
 		return false;
 	p->dp = p->ranks / (p->tp * p->pp * p->cp);
 	p->sequence_parallel = p->sequence_parallel && p->tp > 1;
-	p->reshard_after_forward = ft_plan_reshards(p);
-	ft_plan_unwrap(p, context);
+	p->reshard_after_forward = plan_reshards(p);
+	plan_unwrap(p, context);
 	/* that of all layers last: it takes longest */
 	if (!experts_fit(p, m) || !sequence_splits(p, context->no_context != NULL) ||
 	    !batch_divides(p, context->ragged_batch) || !recipe_fits(p, m) ||

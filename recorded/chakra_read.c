@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "base/limits.h"
+#include "base/whole.h"
 #include "chakra.pb-c.h"
 #include "recorded/chakra.h"
 #include "recorded/input.h"
@@ -167,7 +168,8 @@ static bool lies_near(int64_t start, int64_t duration)
 	return start > -most && start < most && duration >= 0 && duration < most;
 }
 
-/* Ours are exact; of others' whole microseconds, from the first node's. */
+/* A node's times in picoseconds from the first node's. Our own traces have them exactly,
+ * others in whole microseconds. false: too far from the first, or too long. */
 static bool times(struct reader *k, const Chakra__Node *n, ft_ps *start,
 		  ft_ps *duration)
 {
@@ -287,13 +289,6 @@ static void keep_dependencies(struct reader *k, const Chakra__Node *n)
 		l->on[l->n++] = (int64_t)n->ctrl_deps[i];
 }
 
-static int by_id(const void *a, const void *b)
-{
-	int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-
-	return x < y ? -1 : x > y;
-}
-
 /* By the first launch that each depends on; where there is none, the first of all. */
 static void find_launches(struct reader *k)
 {
@@ -303,13 +298,14 @@ static void find_launches(struct reader *k)
 	for (size_t i = 0; i < k->r->call.n; i++)
 		if (call_of(k->r, i)->kind == FT_REC_LAUNCH)
 			call[n++] = call_of(k->r, i)->correlation;
-	qsort(call, n, sizeof(*call), by_id);
+	qsort(call, n, sizeof(*call), by_whole);
 	for (size_t i = 0; i < k->n_launched; i++) {
 		const struct launched *l = &k->launched[i];
 		struct ft_rec_op *op = op_of(k->r, l->op);
 		size_t at = 0;
 
-		while (at < l->n && !bsearch(&l->on[at], call, n, sizeof(*call), by_id))
+		while (at < l->n &&
+		       !bsearch(&l->on[at], call, n, sizeof(*call), by_whole))
 			at++;
 		if (l->n)
 			op->correlation = op->external_id = l->on[at < l->n ? at : 0];

@@ -6,9 +6,7 @@
  * for; a synchronisation on the operations it waits for. A call that waits for the copy
  * that it launches itself does not say so: that would be a circle.
  */
-#include <inttypes.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "chakra.pb-c.h"
 #include "recorded/chakra.h"

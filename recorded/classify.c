@@ -271,7 +271,7 @@ static int by_start(const void *a, const void *b)
 {
 	const struct ft_rec_span *x = a, *y = b;
 
-	return x->start < y->start ? -1 : x->start > y->start;
+	return whole_order(x->start, y->start);
 }
 
 /* Annotations of PyTorch: one round each optimizer step; of FSDP2, and of FSDP1's hooks, one round

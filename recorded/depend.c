@@ -42,19 +42,12 @@ static ft_ps end_of(const struct ft_rec_op *o)
 
 /* ---- least lags --------------------------------------------------------------------- */
 
-static int by_time(const void *a, const void *b)
-{
-	ft_ps x = *(const ft_ps *)a, y = *(const ft_ps *)b;
-
-	return x < y ? -1 : x > y;
-}
-
 /* The value below which so many tenths lie. */
 static ft_ps tenths(ft_ps *v, size_t n, size_t tenth)
 {
 	if (!n)
 		return 0;
-	qsort(v, n, sizeof(*v), by_time);
+	qsort(v, n, sizeof(*v), by_whole);
 	v += n * tenth / 10;
 	return *v > 0 ? *v : 0;
 }
@@ -268,34 +261,20 @@ static void end_op(struct depend *d, size_t i)
 
 /* ---- all of them ---------------------------------------------------------------------------- */
 
-struct ending {
-	ft_ps end;
-	uint32_t op;
-};
-
-static int by_ending(const void *a, const void *b)
-{
-	const struct ending *x = a, *y = b;
-
-	if (x->end != y->end)
-		return x->end < y->end ? -1 : 1;
-	return x->op < y->op ? -1 : x->op > y->op;
-}
-
 static uint32_t *ops_by_end(const struct ft_recording *r, struct arena *scratch)
 {
-	struct ending *e = ARENA_ARRAY(scratch, r->op.n, struct ending);
+	struct timed_op *e = ARENA_ARRAY(scratch, r->op.n, struct timed_op);
 	uint32_t *order = ARENA_ARRAY(scratch, r->op.n, uint32_t);
 	bool sorted = true;
 
 	for (size_t i = 0; i < r->op.n; i++) {
 		uint32_t op = r->op_order[i];
 
-		e[i] = (struct ending){ end_of(op_of(r, op)), op };
-		sorted = sorted && (!i || by_ending(&e[i - 1], &e[i]) <= 0);
+		e[i] = (struct timed_op){ end_of(op_of(r, op)), op };
+		sorted = sorted && (!i || by_time_and_op(&e[i - 1], &e[i]) <= 0);
 	}
 	if (!sorted)
-		qsort(e, r->op.n, sizeof(*e), by_ending);
+		qsort(e, r->op.n, sizeof(*e), by_time_and_op);
 	for (size_t i = 0; i < r->op.n; i++)
 		order[i] = e[i].op;
 	return order;

@@ -17,12 +17,11 @@ struct keyed {
 static int by_key(const void *a, const void *b)
 {
 	const struct keyed *x = a, *y = b;
+	int order = whole_order(x->key, y->key);
 
-	if (x->key != y->key)
-		return x->key < y->key ? -1 : 1;
-	if (x->then != y->then)
-		return x->then < y->then ? -1 : 1;
-	return x->i < y->i ? -1 : x->i > y->i;
+	if (!order)
+		order = whole_order(x->then, y->then);
+	return order ? order : whole_order(x->i, y->i);
 }
 
 static void sort(struct keyed *k, size_t n)
@@ -44,7 +43,7 @@ static uint32_t *order_of(struct ft_recording *r, struct keyed *k, size_t n)
 	return order;
 }
 
-/* The first with this key, or -1. */
+/* The place of the first row with this key; -1: there is none. */
 static int64_t search(const struct keyed *k, size_t n, int64_t key)
 {
 	size_t low = 0, high = n;
@@ -204,7 +203,7 @@ static int by_begin(const void *a, const void *b)
 {
 	const struct ft_rec_step *x = a, *y = b;
 
-	return x->begin < y->begin ? -1 : x->begin > y->begin;
+	return whole_order(x->begin, y->begin);
 }
 
 static void find_steps(struct ft_recording *r)
@@ -304,7 +303,7 @@ bool recording_finish(struct ft_recording *r, struct ft_error *err)
 	return true;
 }
 
-/* The first in span_by_id whose id is not below. */
+/* The place in span_by_id of the first operator with this id or a larger one. */
 static size_t find_span(const struct ft_recording *r, int64_t id)
 {
 	size_t low = 0, high = r->span.n;

@@ -5,7 +5,6 @@
  * comes before what it depends on (Kahn's). Times are rounded to nanoseconds before they are
  * subtracted, so that nothing adds up.
  */
-#include <inttypes.h>
 
 #include "base/arena.h"
 #include "base/goal.h"

@@ -36,7 +36,7 @@ static ft_ps end_of(const struct ft_rec_call *c)
 
 /* ---- pauses ------------------------------------------------------------------------ */
 
-/* After the end of a, or, when that is later, after its begin. */
+/* Call c comes after the end of call a, or after its begin where c is called inside a. */
 static void follow(struct host *h, size_t a, size_t c, bool exactly)
 {
 	const struct ft_rec_call *x = call_of(h->k->r, a), *y = call_of(h->k->r, c);

@@ -306,7 +306,7 @@ static bool parse(struct reader *k, const char *path, struct ft_error *err)
 	       ft_fail(err, &at, "is not a trace: it lacks 'traceEvents'");
 }
 
-/* The parser does not ask whether it got what it asked for. */
+/* Memory for yajl, which does not check for NULL: too little ends the program. */
 static void *take_bytes(void *ctx, size_t n)
 {
 	void *p = malloc(n);

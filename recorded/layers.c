@@ -203,7 +203,7 @@ static int by_begin(const void *a, const void *b)
 {
 	const struct run *x = a, *y = b;
 
-	return x->begin < y->begin ? -1 : x->begin > y->begin;
+	return whole_order((int64_t)x->begin, (int64_t)y->begin);
 }
 
 static void find_runs(struct finder *f)
@@ -242,7 +242,7 @@ static bool is_backward(const struct finder *f, const struct run *run)
 
 /* ---- how many layers ---------------------------------------------------------------- */
 
-/* Are these free, and layers but for their names? */
+/* Are n periods from here on in no run yet, and layers by all but their kernels' names? */
 static bool are_layers(const struct finder *f, size_t begin, size_t period, size_t n)
 {
 	if (begin + n * period > f->n_marks)
@@ -300,7 +300,8 @@ static bool complete(struct finder *f, struct run *run, size_t layers)
 	return true;
 }
 
-/* All runs hold whole passes; else the longest is one. 0: neither. */
+/* How many layers a pass has: those of the shortest run where all others are multiples of
+ * it; else those of the longest, to which the others are completed; 0: they cannot be. */
 static size_t count_layers(struct finder *f)
 {
 	size_t least = SIZE_MAX, most = 0;

@@ -43,11 +43,9 @@ static int by_launch(const void *a, const void *b)
 	const struct seen *x = a, *y = b;
 	int order = by_group(x, y);
 
-	if (order)
-		return order;
-	if (x->rank != y->rank)
-		return x->rank < y->rank ? -1 : 1;
-	return x->turn < y->turn ? -1 : x->turn > y->turn;
+	if (!order)
+		order = whole_order((int64_t)x->rank, (int64_t)y->rank);
+	return order ? order : whole_order((int64_t)x->turn, (int64_t)y->turn);
 }
 
 static int by_turn(const void *a, const void *b)
@@ -55,11 +53,9 @@ static int by_turn(const void *a, const void *b)
 	const struct seen *x = a, *y = b;
 	int order = by_group(x, y);
 
-	if (order)
-		return order;
-	if (x->turn != y->turn)
-		return x->turn < y->turn ? -1 : 1;
-	return x->rank < y->rank ? -1 : x->rank > y->rank;
+	if (!order)
+		order = whole_order((int64_t)x->turn, (int64_t)y->turn);
+	return order ? order : whole_order((int64_t)x->rank, (int64_t)y->rank);
 }
 
 static ft_ps launch_of(const struct ft_recording *r, const struct ft_rec_op *op)
@@ -68,21 +64,7 @@ static ft_ps launch_of(const struct ft_recording *r, const struct ft_rec_op *op)
 					 call_of(r, (size_t)op->call)->start;
 }
 
-struct launched {
-	ft_ps at;
-	uint32_t op;
-};
-
-static int by_at(const void *a, const void *b)
-{
-	const struct launched *x = a, *y = b;
-
-	if (x->at != y->at)
-		return x->at < y->at ? -1 : 1;
-	return x->op < y->op ? -1 : x->op > y->op;
-}
-
-/* Can it be told what it meets? */
+/* Does the recording say enough of a collective to find it on other ranks? */
 static bool is_told(const struct ft_recording *r, const struct ft_rec_collective *c)
 {
 	return c && c->ranks[0] && c->size > 1 &&
@@ -119,16 +101,16 @@ static size_t list(struct ft_replay *p, size_t rank, struct arena *scratch,
 		   struct seen *to)
 {
 	const struct ft_recording *r = p->rank[rank].r;
-	struct launched *l = ARENA_ARRAY(scratch, r->op.n, struct launched);
+	struct timed_op *l = ARENA_ARRAY(scratch, r->op.n, struct timed_op);
 	const ft_ps *first = first_launched(r, scratch);
 	size_t n = 0, kept = 0;
 
 	for (size_t i = 0; i < r->op.n; i++)
 		if (op_of(r, i)->rec_class == FT_REC_COLLECTIVE &&
 		    !was_launched_before(op_of(r, i), first))
-			l[n++] = (struct launched){ launch_of(r, op_of(r, i)),
+			l[n++] = (struct timed_op){ launch_of(r, op_of(r, i)),
 						    (uint32_t)i };
-	qsort(l, n, sizeof(*l), by_at);
+	qsort(l, n, sizeof(*l), by_time_and_op);
 	for (size_t i = 0; i < n; i++) {
 		const struct ft_rec_collective *c =
 			ft_recording_collective(r, op_of(r, l[i].op));
@@ -224,14 +206,8 @@ static ft_ps end_at(const struct rank *k, size_t op)
 	return o->start + o->duration;
 }
 
-static int by_time(const void *a, const void *b)
-{
-	ft_ps x = *(const ft_ps *)a, y = *(const ft_ps *)b;
-
-	return x < y ? -1 : x > y;
-}
-
-/* Against another rank's clock; false: they never meet. */
+/* Sets a rank's clock by another's, so that their collectives end together in the median;
+ * false: they have none in common. */
 static bool align(struct ft_replay *p, size_t rank, size_t to, struct arena *scratch)
 {
 	struct rank *k = &p->rank[rank], *other = &p->rank[to];
@@ -250,12 +226,12 @@ static bool align(struct ft_replay *p, size_t rank, size_t to, struct arena *scr
 			late[n++] = end_at(k, i) - end[k->meeting[i]];
 	if (!n)
 		return false;
-	qsort(late, n, sizeof(*late), by_time);
+	qsort(late, n, sizeof(*late), by_whole);
 	k->shift = other->shift - late[n / 2];
 	return true;
 }
 
-/* Where the profiler's clock is near, it serves. */
+/* Sets a rank's clock by the profiler's own, unless that is 1,000 s off or more. */
 static void trust_profiler(struct ft_replay *p, size_t rank)
 {
 	int64_t apart_us = p->rank[rank].r->origin_us - p->rank[0].r->origin_us;
@@ -310,7 +286,7 @@ static struct span *spans_of(const struct ft_replay *p, struct arena *scratch)
 	return s;
 }
 
-/* No rank is done with these before the last one has begun. */
+/* Can no rank be done with this collective before the last one has begun it? */
 static bool needs_all(const struct ft_recording *r, size_t op)
 {
 	enum ft_collective c = ft_recording_collective(r, op_of(r, op))->op;

@@ -1,4 +1,5 @@
 /* recorded/names.c - what the names of the runtimes' calls mean, CUDA's and HIP's */
+#include "base/text.h"
 #include "recorded/recording.h"
 
 #include <string.h>
@@ -65,10 +66,10 @@ const char *ft_rec_class_name(enum ft_rec_class c)
 
 bool ft_rec_class_find(const char *name, enum ft_rec_class *c)
 {
-	for (int i = 0; i < FT_REC_CLASSES; i++)
-		if (!strcmp(name, class_names[i])) {
-			*c = (enum ft_rec_class)i;
-			return true;
-		}
-	return false;
+	size_t i = text_place(name, class_names, FT_REC_CLASSES);
+
+	if (i == FT_REC_CLASSES)
+		return false;
+	*c = (enum ft_rec_class)i;
+	return true;
 }

@@ -32,7 +32,7 @@ static bool sql_fail(const struct nsight *n, const char *what, struct ft_error *
 		       sqlite3_errmsg(n->db));
 }
 
-/* false: that could not be found out. */
+/* Is there such a table? false: the file could not be asked. */
 static bool has_table(struct nsight *n, const char *table, bool *has,
 		      struct ft_error *err)
 {

@@ -73,7 +73,7 @@ static bool dtype_of(const json_t *op, size_t i, enum ft_dtype *dtype)
 	return dtype_named(json_string_value(argument(op, "Input type", i)), dtype);
 }
 
-/* Of an element, by the type's name; 0: no tensor. */
+/* Bytes of an element of the i-th input, by the name of its type; 0: it is no tensor. */
 static double element_bytes(const json_t *op, size_t i)
 {
 	const char *type = json_string_value(argument(op, "Input type", i));
@@ -108,9 +108,9 @@ static bool dense(const json_t *op, size_t i, double *elements, double *row)
 	return n > 0 && *elements > 0;
 }
 
-static bool same_shape(const json_t *op, size_t i, size_t j)
+static bool inputs_are_alike(const json_t *op)
 {
-	return json_equal(argument(op, "Input Dims", i), argument(op, "Input Dims", j));
+	return json_equal(argument(op, "Input Dims", 0), argument(op, "Input Dims", 1));
 }
 
 /* ---- products ---------------------------------------------------------------- */
@@ -333,7 +333,7 @@ static bool memory(const json_t *op, const char *kernel, bool two,
 
 	if (!dtype_of(op, from, &w->work.dtype) || !dense(op, from, &elements, &row))
 		return false;
-	if (two && (!same_shape(op, 0, 1) || !dense(op, 1, &other, &unused) ||
+	if (two && (!inputs_are_alike(op) || !dense(op, 1, &other, &unused) ||
 		    !dtype_of(op, 1, &second)))
 		return false;
 	if (two && second != w->work.dtype) {

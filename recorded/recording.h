@@ -9,6 +9,7 @@
 
 #include "base/arena.h"
 #include "base/limits.h"
+#include "base/whole.h"
 #include "foretoken/recorded.h"
 
 /* What an error says of an event that lies too far from the others. */
@@ -92,6 +93,21 @@ static inline struct ft_rec_op *op_of(const struct ft_recording *r, size_t i)
 static inline struct ft_rec_call *call_of(const struct ft_recording *r, size_t i)
 {
 	return table_at(&r->call, i);
+}
+
+/* An operation and a moment of it: its launch, its end. */
+struct timed_op {
+	ft_ps at;
+	uint32_t op;
+};
+
+/* For qsort, which is not stable: by the moment, then by the operation. */
+static inline int by_time_and_op(const void *a, const void *b)
+{
+	const struct timed_op *x = a, *y = b;
+	int order = whole_order(x->at, y->at);
+
+	return order ? order : whole_order(x->op, y->op);
 }
 
 /* The number of an operator that ft_recording_operator gave. */

@@ -6,8 +6,6 @@
  */
 #include "recorded/replay.h"
 
-#include <string.h>
-
 #include "base/limits.h"
 
 /* ---- building --------------------------------------------------------------------- */
@@ -96,7 +94,7 @@ static struct ft_replay *begin(const struct ft_recording *const *recording, size
 static bool schedule(const struct ft_replay *p, const struct ft_replay_times *times,
 		     ft_ps *at, struct arena *scratch);
 
-/* Whatever is in the files, what waits for itself never ends. */
+/* Refuses files in which an operation waits for itself: a replay would never end. */
 static bool has_no_circle(struct ft_replay *p, struct ft_error *err)
 {
 	struct arena scratch = { 0 };
@@ -180,11 +178,6 @@ const struct ft_recording *ft_replay_recording(const struct ft_replay *p, size_t
 const struct ft_replay_counts *ft_replay_counts(const struct ft_replay *p)
 {
 	return &p->counts;
-}
-
-enum ft_rec_cause ft_replay_cause(const struct ft_replay *p, size_t rank, size_t op)
-{
-	return (enum ft_rec_cause)p->rank[rank].cause[op];
 }
 
 size_t ft_replay_meets(const struct ft_replay *p, size_t rank, size_t op)

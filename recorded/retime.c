@@ -163,7 +163,7 @@ static struct ft_work rung_of(enum ladder_of of, size_t rung)
 	}
 }
 
-/* w on the recording's GPU, what is left of it on the other. */
+/* The times of a work on the recording's GPU, and of what is left of it on the other. */
 static bool whole_and_part(struct ft_retiming *t, const struct ft_work *w,
 			   const struct ft_work *part, double *from_s, double *to_s,
 			   double *spread_frac)
@@ -254,7 +254,7 @@ static bool is_whole(double frac)
 	return !(frac < 1 || frac > 1);
 }
 
-/* Is all left of what this kind of work has? */
+/* Does a work of this kind keep its whole size? */
 static bool leaves_all(const struct ft_rec_left *left, enum ft_work_kind kind)
 {
 	return !left || (kind == FT_GEMM ? is_whole(left->columns_frac) &&

@@ -85,7 +85,7 @@ static int by_begin(const void *a, const void *b)
 {
 	const struct told *x = a, *y = b;
 
-	return x->begin < y->begin ? -1 : x->begin > y->begin;
+	return whole_order(x->begin, y->begin);
 }
 
 /* Of the step, which may begin with its first kernel, in order. */

@@ -145,7 +145,7 @@ static void keep(struct layout *l, struct stage *s, const struct ft_slot *of,
 	s->pass[of->kind][place_of(l, of)] = add_pass(l, s, op, n);
 }
 
-/* Its passes that end at at[]. */
+/* Keeps the passes of a region, of which the i-th ends before kernel at[i]. */
 static void keep_region(struct layout *l, struct stage *s, const struct region *r,
 			const size_t *at)
 {

@@ -20,35 +20,21 @@ static int64_t stage_of(const struct layout *l, int64_t number)
 	return NO_RANK;
 }
 
-struct launched {
-	ft_ps at;
-	uint32_t op;
-};
-
-static int by_launch(const void *a, const void *b)
-{
-	const struct launched *x = a, *y = b;
-
-	if (x->at != y->at)
-		return x->at < y->at ? -1 : 1;
-	return x->op < y->op ? -1 : x->op > y->op;
-}
-
-static struct launched *in_launch_order(struct layout *l, const struct rank *k,
+static struct timed_op *in_launch_order(struct layout *l, const struct rank *k,
 					size_t *n)
 {
-	struct launched *to = ARENA_ARRAY(&l->scratch, k->r->op.n, struct launched);
+	struct timed_op *to = ARENA_ARRAY(&l->scratch, k->r->op.n, struct timed_op);
 
 	*n = 0;
 	for (size_t i = 0; i < k->r->op.n; i++) {
 		const struct ft_rec_op *op = op_of(k->r, i);
 
 		if (k->step[i] == (int32_t)l->step && op->call != FT_REC_NONE)
-			to[(*n)++] = (struct launched){
+			to[(*n)++] = (struct timed_op){
 				call_of(k->r, (size_t)op->call)->start, (uint32_t)i
 			};
 	}
-	qsort(to, *n, sizeof(*to), by_launch);
+	qsort(to, *n, sizeof(*to), by_time_and_op);
 	return to;
 }
 
@@ -83,7 +69,7 @@ bool stage_read(struct layout *l, int64_t here)
 	const struct rank *k = &l->p->rank[s->rank];
 	int16_t stream = busiest_stream(k->r, &l->scratch);
 	size_t n;
-	const struct launched *at = in_launch_order(l, k, &n);
+	const struct timed_op *at = in_launch_order(l, k, &n);
 
 	for (size_t i = 0; i < n; i++) {
 		const struct ft_rec_op *op = op_of(k->r, at[i].op);

@@ -85,7 +85,8 @@ static bool can_stand_in(const struct layout *l, int64_t here, int64_t there)
 	return true;
 }
 
-/* The nearest; of two as near, one in the middle. */
+/* The nearest recorded stage that can stand for one; the first stage of a pipeline only
+ * where no other is as near. */
 static int64_t nearest(const struct layout *l, int64_t there)
 {
 	int64_t best = NO_RANK;
@@ -98,7 +99,7 @@ static int64_t nearest(const struct layout *l, int64_t there)
 	return best;
 }
 
-/* false: none can stand for one that is missing. */
+/* Chooses a recorded stage for each missing one; false: for one there is none. */
 static bool choose(struct layout *l)
 {
 	for (int64_t s = 0; s < (int64_t)l->n; s++)
@@ -283,7 +284,7 @@ static bool any_missing(const struct layout *l)
 	return false;
 }
 
-/* Of one step. */
+/* Lays out the missing stages of one step. */
 static bool lay_out(struct ft_replay *p, const struct ft_rec_collective *group,
 		    size_t step)
 {

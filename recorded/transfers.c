@@ -24,20 +24,15 @@ struct turn {
 	int64_t place;	      /* in the list */
 };
 
-static int ordered(int64_t a, int64_t b)
-{
-	return (a > b) - (a < b);
-}
-
 /* At one time what was asked for comes first, as in the list, each as it stands in the file. */
 static int by_thread(const void *a, const void *b)
 {
 	const struct turn *x = a, *y = b;
-	int order = ordered(x->thread, y->thread);
+	int order = whole_order(x->thread, y->thread);
 
 	if (!order)
-		order = ordered(x->at, y->at);
-	return order ? order : ordered(x->place, y->place);
+		order = whole_order(x->at, y->at);
+	return order ? order : whole_order(x->place, y->place);
 }
 
 static bool is_transfer(const struct ft_recording *r, const struct ft_rec_span *s)

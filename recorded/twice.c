@@ -18,19 +18,14 @@ struct told {
 	uint32_t i;
 };
 
-static int order(int64_t x, int64_t y)
-{
-	return (x > y) - (x < y);
-}
-
 static int compared(const struct told *x, const struct told *y)
 {
-	int by = order(x->start, y->start);
+	int by = whole_order(x->start, y->start);
 
-	by = by ? by : order(x->correlation, y->correlation);
-	by = by ? by : order(x->duration, y->duration);
-	by = by ? by : order(x->name, y->name);
-	return by ? by : order(x->lane, y->lane);
+	by = by ? by : whole_order(x->correlation, y->correlation);
+	by = by ? by : whole_order(x->duration, y->duration);
+	by = by ? by : whole_order(x->name, y->name);
+	return by ? by : whole_order(x->lane, y->lane);
 }
 
 static int by_told(const void *a, const void *b)
@@ -38,7 +33,7 @@ static int by_told(const void *a, const void *b)
 	const struct told *x = a, *y = b;
 	int by = compared(x, y);
 
-	return by ? by : order(x->i, y->i);
+	return by ? by : whole_order(x->i, y->i);
 }
 
 /* Those that are not marked move together. */

@@ -11,9 +11,10 @@
 #include <strings.h>
 
 #include "base/text.h"
+#include "base/stats.h"
 #include "recorded/replay.h"
 
-/* What an instant counts as, the first first. */
+/* What an instant counts as: the first of these that applies. */
 enum kind { OPTIMIZER, COMPUTE, EXPOSED, BUBBLE, KINDS };
 
 struct turn {
@@ -48,12 +49,11 @@ static enum kind kind_of(const struct ft_recording *r, const struct ft_rec_op *o
 static int by_time(const void *a, const void *b)
 {
 	const struct turn *x = a, *y = b;
+	int order = whole_order(x->at, y->at);
 
-	if (x->at != y->at)
-		return x->at < y->at ? -1 : 1;
-	if (x->begins != y->begins)
-		return x->begins ? -1 : 1;
-	return x->op < y->op ? -1 : x->op > y->op;
+	if (!order)
+		order = whole_order(y->begins, x->begins);
+	return order ? order : whole_order(x->op, y->op);
 }
 
 static size_t turns_of(const struct rank *k, const struct ft_replayed *t, size_t rank,
@@ -112,13 +112,6 @@ static void sweep(const struct rank *k, const struct turn *turn, size_t n,
 
 /* ---- launches --------------------------------------------------------------------------- */
 
-static int by_value(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return x < y ? -1 : x > y;
-}
-
 static void latency(const struct rank *k, const struct ft_replayed *t, size_t rank,
 		    struct ft_rec_window w, struct ft_rec_where *to)
 {
@@ -135,16 +128,9 @@ static void latency(const struct rank *k, const struct ft_replayed *t, size_t ra
 		if (k->cause[i] == FT_REC_BY_LAUNCH)
 			late[n++] = (double)(begin - t->call_begin[rank][call]) * 1e-12;
 	}
-	qsort(late, n, sizeof(*late), by_value);
+	stats_sort(late, n);
 	to->latency_s = n ? late[n / 2] : 0;
 	arena_release(&scratch);
-}
-
-static int by_at(const void *a, const void *b)
-{
-	ft_ps x = *(const ft_ps *)a, y = *(const ft_ps *)b;
-
-	return x < y ? -1 : x > y;
 }
 
 /* Launched and not begun within the window: two sorted lists, walked together. */
@@ -170,8 +156,8 @@ static void queue(const struct rank *k, const struct ft_replayed *t, size_t rank
 		out[n++] = begin;
 		waited_s += (double)(begin - from) * 1e-12;
 	}
-	qsort(in, n, sizeof(*in), by_at);
-	qsort(out, n, sizeof(*out), by_at);
+	qsort(in, n, sizeof(*in), by_whole);
+	qsort(out, n, sizeof(*out), by_whole);
 	for (size_t i = 0, j = 0; i < n; i++) {
 		while (j < n && out[j] <= in[i])
 			j++;

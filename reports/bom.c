@@ -1,7 +1,6 @@
 /* reports/bom.c - a bill of materials and the table of parts: text, CSV, JSON */
 #include <inttypes.h>
 #include <math.h>
-#include <string.h>
 
 #include "base/arena.h"
 #include "base/csv.h"

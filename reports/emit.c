@@ -18,6 +18,7 @@
 
 #include "base/arena.h"
 #include "base/plain.h"
+#include "base/whole.h"
 #include "reports/emit.h"
 
 static const char *const names[FT_FRAMEWORKS] = { "megatron", "torchtitan", "nemo",
@@ -283,7 +284,7 @@ static void megatron_layers_again(struct sheet *t)
 		emit_unknown(t, "recompute_layers: %" PRId64 " over %" PRId64 " chunks",
 			     n, chunks);
 	emit(t, "recompute_method", "%s", "block");
-	emit_int(t, "recompute_num_layers", (n + chunks - 1) / chunks);
+	emit_int(t, "recompute_num_layers", ceil_div(n, chunks));
 }
 
 static void megatron_recompute(struct sheet *t)

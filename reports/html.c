@@ -169,9 +169,7 @@ static bool json_element(struct page *p, const char *id, json_t *value)
 /* What the sliders compute with: a purchase at once, or a rent. */
 static json_t *deal_json(const struct page *p, size_t i)
 {
-	const struct ft_side side =
-		ft_outcome_side(p->a->scenario[i], &p->a->outcome[i]);
-	const struct ft_deal d = ft_deal_of(&side.purchase, &side.throughput);
+	const struct ft_deal d = ft_outcome_deal(p->a->scenario[i], &p->a->outcome[i]);
 	const struct ft_cost_terms *t = &d.terms;
 	json_t *o = json_object(), *left = json_array();
 	double bought = 0;

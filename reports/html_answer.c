@@ -1,6 +1,5 @@
 /* reports/html_answer.c - the report's first screen: verdict, numbers, reasons, crossovers */
 #include <math.h>
-#include <string.h>
 
 #include "base/arena.h"
 #include "reports/html.h"
@@ -95,14 +94,11 @@ bool html_numbers(struct page *p)
 	return true;
 }
 
-/* "115,700": thousands apart, four digits below that. */
-static const char *plain_number(const struct page *p, double v)
+static const char *amount(const struct page *p, double v)
 {
 	char text[SHOWN];
 
-	if (fabs(v) < 1e4)
-		return arena_printf(p->mem, "%.4g", v);
-	return arena_text(p->mem, shown_number(&(struct shown){ 1, 0, "" }, v, text));
+	return arena_text(p->mem, shown_amount(v, text));
 }
 
 static const char *digits(const struct page *p, double v)
@@ -123,7 +119,7 @@ static void fleet(const struct page *p, const struct ft_fleet *f)
 		fprintf(p->out,
 			"<td>%s</td><td>%.3g</td><td>%s to %s</td><td>%s to %s</td>"
 			"<td>%s to %s</td><td>%s</td><td>%s</td>",
-			plain_number(p, (double)f->gpus), f->tokens * 1e-12,
+			amount(p, (double)f->gpus), f->tokens * 1e-12,
 			digits(p, f->days[1]), digits(p, f->days[2]),
 			digits(p, f->usd[1] * 1e-6), digits(p, f->usd[2] * 1e-6),
 			digits(p, f->megawatts), digits(p, f->megawatts_high),
@@ -224,8 +220,8 @@ bool html_crossovers(struct page *p)
 		const struct ft_crossover *x = &v->crossover[k];
 
 		fprintf(p->out, "<li>%s: <b>%s %s</b> (now %s, %+.0f %%)</li>\n",
-			x->what, plain_number(p, x->value), x->unit,
-			plain_number(p, x->now), 100 * (x->value / x->now - 1));
+			x->what, amount(p, x->value), x->unit, amount(p, x->now),
+			100 * (x->value / x->now - 1));
 	}
 	fputs("</ul>\n", p->out);
 	return true;

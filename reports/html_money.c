@@ -152,9 +152,8 @@ bool html_cash(struct page *p)
 	struct ft_flows *f = arena_alloc(p->mem, p->a->n, sizeof(*f));
 
 	for (size_t i = 0; i < p->a->n; i++) {
-		const struct ft_side side =
-			ft_outcome_side(p->a->scenario[i], &p->a->outcome[i]);
-		const struct ft_deal d = ft_deal_of(&side.purchase, &side.throughput);
+		const struct ft_deal d =
+			ft_outcome_deal(p->a->scenario[i], &p->a->outcome[i]);
 
 		ft_flows_of(&d, &f[i]);
 		r[i] = ft_flows_read(&d);

@@ -353,9 +353,7 @@ static double in_year(const struct ft_flow *f, int year)
 
 char *plot_cash(struct plots *p, size_t i, struct ft_error *err)
 {
-	const struct ft_side side =
-		ft_outcome_side(p->a->scenario[i], &p->a->outcome[i]);
-	const struct ft_deal d = ft_deal_of(&side.purchase, &side.throughput);
+	const struct ft_deal d = ft_outcome_deal(p->a->scenario[i], &p->a->outcome[i]);
 	struct ft_flows f;
 	struct plot q;
 	int years;

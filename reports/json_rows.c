@@ -3,7 +3,6 @@
 #include "reports/json.h"
 
 #include <math.h>
-#include <string.h>
 
 static json_t *errors(const struct ft_summary *s)
 {

@@ -13,15 +13,11 @@ static void put4(struct table *t, double v)
 	table_put(t, "%.4g", v);
 }
 
-/* "115,700": thousands apart, four digits below that. */
 static void put_amount(struct table *t, double v)
 {
 	char text[SHOWN];
 
-	if (fabs(v) < 1e4)
-		put4(t, v);
-	else
-		table_put(t, "%s", shown_number(&(struct shown){ 1, 0, "" }, v, text));
+	table_put(t, "%s", shown_amount(v, text));
 }
 
 static void put_usd(struct table *t, double usd)
@@ -153,13 +149,6 @@ void money_verdict(FILE *out, const struct ft_answers *a)
 
 /* ---- finance ---------------------------------------------------------------------------- */
 
-static struct ft_deal deal_of(const struct ft_scenario *s, const struct ft_outcome *o)
-{
-	const struct ft_side side = ft_outcome_side(s, o);
-
-	return ft_deal_of(&side.purchase, &side.throughput);
-}
-
 static void against_rent(FILE *out, const struct ft_readings *r)
 {
 	if (!(r->rent > 0))
@@ -197,7 +186,7 @@ void ft_report_finance(FILE *out, const struct ft_scenario *s,
 		       const struct ft_outcome *o)
 {
 	PLAIN_NUMBERS;
-	const struct ft_deal d = deal_of(s, o);
+	const struct ft_deal d = ft_outcome_deal(s, o);
 	const struct ft_readings r = ft_flows_read(&d);
 	struct ft_flows f;
 	struct table t = TABLE_OPEN(out, "an hour of a GPU, by form", ">USD");

@@ -55,8 +55,7 @@ json_t *money_fleets_json(const struct ft_run_answer *a)
 
 json_t *money_finance_json(const struct ft_scenario *s, const struct ft_outcome *o)
 {
-	const struct ft_side side = ft_outcome_side(s, o);
-	const struct ft_deal d = ft_deal_of(&side.purchase, &side.throughput);
+	const struct ft_deal d = ft_outcome_deal(s, o);
 	const struct ft_readings r = ft_flows_read(&d);
 	json_t *j = json_object();
 

@@ -2,7 +2,6 @@
 #include "foretoken/reports.h"
 
 #include <inttypes.h>
-#include <string.h>
 
 #include "base/arena.h"
 #include "reports/show.h"

@@ -4,16 +4,16 @@
 
 static json_t *breakdown(const struct ft_rec_where *w)
 {
-	json_t *o = json_object();
-	double idle =
-		w->step_s - w->compute_s - w->exposed_s - w->bubble_s - w->optimizer_s;
+	const struct ft_breakdown b = {
+		.compute_s = w->compute_s,
+		.exposed_communication_s = w->exposed_s,
+		.bubble_s = w->bubble_s,
+		.host_s = w->step_s - w->compute_s - w->exposed_s - w->bubble_s -
+			  w->optimizer_s,
+		.optimizer_s = w->optimizer_s,
+	};
 
-	json_put(o, "compute", w->compute_s);
-	json_put(o, "exposed_communication", w->exposed_s);
-	json_put(o, "bubble", w->bubble_s);
-	json_put(o, "host", idle);
-	json_put(o, "optimizer", w->optimizer_s);
-	return o;
+	return json_of_breakdown(&b);
 }
 
 static json_t *idle(const struct ft_rec_where *w)

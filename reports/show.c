@@ -87,6 +87,14 @@ const char *shown_number(const struct shown *as, double value, char out[SHOWN])
 	return out;
 }
 
+const char *shown_amount(double value, char out[SHOWN])
+{
+	if (!(fabs(value) < 1e4))
+		return shown_number(&(struct shown){ 1, 0, "" }, value, out);
+	snprintf(out, SHOWN, "%.4g", value);
+	return out;
+}
+
 const char *shown_text(enum ft_show show, double value, char out[SHOWN])
 {
 	struct shown as = shown_as(show, value);

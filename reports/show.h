@@ -23,6 +23,9 @@ const char *shown_number(const struct shown *as, double value, char out[SHOWN]);
 /* The value with its unit: "7.054 s", "52.7 %". */
 const char *shown_text(enum ft_show show, double value, char out[SHOWN]);
 
+/* Thousands apart, and below 10,000 four digits: "115,700", "12.3". */
+const char *shown_amount(double value, char out[SHOWN]);
+
 /* In three digits or more, so that those below each other have as many: "2.00", "15.4", "4,280". */
 const char *shown_digits(double value, char out[SHOWN]);
 

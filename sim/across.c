@@ -39,14 +39,6 @@ static double broadcast_s(const struct group *g, double bytes)
 	       (g->ranks - g->domains) * r->hop_s[FT_SIMPLE] + bytes / bandwidth(g);
 }
 
-/* A message through one hop, or several. */
-static double pipeline_s(const struct group *g, double hops, double bytes,
-			 double bytes_per_s)
-{
-	return g->tuning->pipeline.start_s +
-	       hops * net_hop_s(g, g->tuning->pipeline.hop_s) + bytes / bytes_per_s;
-}
-
 static double ring_bytes_per_s(const struct group *g, enum ft_protocol p)
 {
 	const struct ft_ccl_ring *r = &g->tuning->ring;
@@ -179,7 +171,8 @@ double across_direct_s(const struct group *g, enum ft_protocol p, enum ft_collec
 
 	(void)p;
 	if (op == FT_SENDRECV)
-		return pipeline_s(g, 1, bytes, g->nic_bytes_per_s);
+		return t->pipeline.start_s + net_hop_s(g, t->pipeline.hop_s) +
+		       bytes / g->nic_bytes_per_s;
 	return t->pairs.start_s +
 	       fmax(0, (g->domains - 1) * t->pairs.peer_s + g->extra_s) +
 	       (g->ranks - g->per_domain) * g->peer_s +

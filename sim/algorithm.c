@@ -2,7 +2,6 @@
 #include "sim/algorithm.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "sim/across.h"

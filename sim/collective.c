@@ -20,7 +20,7 @@
 /* Ranks of a group from rank `start` on that lie before a place. */
 static int64_t ranks_before(struct ft_group_shape s, int64_t start, int64_t place)
 {
-	int64_t n = place > start ? (place - start + s.stride - 1) / s.stride : 0;
+	int64_t n = place > start ? ceil_div(place - start, s.stride) : 0;
 
 	return n < s.size ? n : s.size;
 }
@@ -88,7 +88,7 @@ static void spread_over(const struct ft_cluster *c, struct ft_group_shape s,
 	}
 	per = per > 1 ? per : 1;
 	per = s.size < per ? s.size : per;
-	domains = (s.size + per - 1) / per;
+	domains = ceil_div(s.size, per);
 	g->domains = (double)domains;
 	g->per_domain = (double)(s.size / domains);
 }

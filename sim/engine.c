@@ -1,10 +1,7 @@
 /* sim/engine.c - streams run, rates change, time adds up */
 #include "sim/engine_state.h"
 
-#include <assert.h>
-#include <inttypes.h>
 #include <stddef.h>
-#include <string.h>
 
 #include "base/arena.h"
 #include "base/limits.h"
@@ -12,11 +9,6 @@
 static struct stream *container_of_run(struct running *run)
 {
 	return (struct stream *)((char *)run - offsetof(struct stream, run));
-}
-
-static bool is_send(int stream)
-{
-	return stream == FT_STREAM_SEND_FORWARD || stream == FT_STREAM_SEND_BACKWARD;
 }
 
 static bool empty(const struct stream *s)
@@ -43,7 +35,7 @@ static enum phase phase_of(const struct engine *e, struct part_state *r)
 
 		if (is_receive(i))
 			bubble |= engine_launched(e, s) <= e->q.now;
-		else if (is_send(i))
+		else if (ft_stream_sends(i))
 			bubble |= s->state == RUNNING;
 		else if (s->state == RUNNING && work_of(r, s)->kind != FT_COMMUNICATION)
 			return COMPUTE; /* a sum behind a reduction is a kernel */
@@ -407,7 +399,7 @@ void engine_finish(struct engine *e, struct stream *s)
 	wake_all(e, r);
 	if (ran && r->running && !r->rated)
 		rerate(e, r);
-	if (is_send(s->id))
+	if (ft_stream_sends(s->id))
 		engine_deliver(e, s, reverse);
 	note_over(e, r);
 	if (!r->jump)

@@ -123,8 +123,7 @@ static void draw_chrome(struct engine *e, const struct stream *s,
 			      &(struct timeline_end){ s->part, TIMELINE_HOST,
 						      launch_began(r, in) },
 			      &(struct timeline_end){ s->part, s->id, op.from });
-	if ((s->id == FT_STREAM_SEND_FORWARD || s->id == FT_STREAM_SEND_BACKWARD) &&
-	    op.to > op.from)
+	if (ft_stream_sends(s->id) && op.to > op.from)
 		draw_receive(e, s, in->op->reverse, op);
 }
 

@@ -1,5 +1,4 @@
 /* sim/engine_jump.c - a pass that was recorded is jumped over */
-#include <string.h>
 
 #include "base/arena.h"
 #include "sim/engine_jump.h"
@@ -68,7 +67,7 @@ static void leave(struct engine *e, struct part_state *r,
 	await_next(e, r);
 }
 
-/* So many of its ops are over. */
+/* Takes so many ops of a stream as completed. */
 static void move_to(struct part_state *r, struct stream *s, uint32_t completed)
 {
 	s->number += completed - s->completed;

@@ -68,11 +68,6 @@ static ft_ps launched(const struct engine *e, const struct stream *s,
 	return in->launched + order;
 }
 
-static bool sends(int stream)
-{
-	return stream == FT_STREAM_SEND_FORWARD || stream == FT_STREAM_SEND_BACKWARD;
-}
-
 /* The part at the other end of a pipeline's send or receive. */
 static size_t other_end(const struct engine *e, int stream, bool reverse)
 {
@@ -167,7 +162,7 @@ static struct moment **sent_by(struct engine *e, size_t part, size_t *n)
 			bool back = op->stream == FT_STREAM_SEND_BACKWARD;
 			struct received *r = &rank->received[back][op->reverse];
 
-			if (sends(op->stream) &&
+			if (ft_stream_sends(op->stream) &&
 			    receiver(&e->in->part[part], (enum ft_stream)op->stream,
 				     op->reverse) == e->in->drawn_part &&
 			    r->ordered < r->n)

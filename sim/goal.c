@@ -232,11 +232,9 @@ static int64_t put_op(struct writer *w, const struct ft_op *op)
 	const struct ft_work *work = &w->job->graph->work[op->work];
 	int64_t what;
 
-	if (op->stream == FT_STREAM_RECV_FORWARD ||
-	    op->stream == FT_STREAM_RECV_BACKWARD)
+	if (ft_stream_receives(op->stream))
 		return put_receive(w, op, work);
-	if (op->stream == FT_STREAM_SEND_FORWARD ||
-	    op->stream == FT_STREAM_SEND_BACKWARD)
+	if (ft_stream_sends(op->stream))
 		return put_send(w, op, work);
 	if (in_group(work) && w->job->graph->group[work->communication.group].size > 1)
 		return put_collective(w, op, work);

@@ -48,11 +48,9 @@ static struct brings brings_of(const struct job *s, size_t class, uint32_t segme
 
 		if (op->stream == FT_STREAM_COMPUTE) {
 			b.compute_s += t;
-		} else if (op->stream == FT_STREAM_RECV_FORWARD ||
-			   op->stream == FT_STREAM_RECV_BACKWARD) {
+		} else if (ft_stream_receives(op->stream)) {
 			b.receives |= 1u << channel(op, FT_STREAM_RECV_FORWARD);
-		} else if (op->stream == FT_STREAM_SEND_FORWARD ||
-			   op->stream == FT_STREAM_SEND_BACKWARD) {
+		} else if (ft_stream_sends(op->stream)) {
 			b.sends |= 1u << channel(op, FT_STREAM_SEND_FORWARD);
 			b.transfer_s = fmax(b.transfer_s, t);
 		}
@@ -141,7 +139,7 @@ static bool in_queues(const struct job *s)
 	return false;
 }
 
-/* Will it be refused? */
+/* Does the step have more operations than will be simulated, so that it is refused later? */
 static bool is_too_large(const struct ft_graph *g)
 {
 	double ops = 0;

@@ -2,7 +2,6 @@
 #include "sim/network_drawn.h"
 
 #include <math.h>
-#include <string.h>
 
 #include "base/arena.h"
 

@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "base/arena.h"
+#include "base/whole.h"
 #include "sim/network_drawn.h"
 
 enum { MOST_PAIRS = 64, POOLED_FLOWS = 16 };
@@ -170,10 +171,10 @@ static void set_sizes(struct network *w)
 			   c->nics_per_node / w->rails;
 	w->per_leaf =
 		t->tiers > 1 && t->nodes_per_leaf > 0 ? t->nodes_per_leaf : w->nodes;
-	w->leaves = (w->nodes + w->per_leaf - 1) / w->per_leaf;
+	w->leaves = ceil_div(w->nodes, w->per_leaf);
 	w->uplinks = t->leaf_up > 0 ? t->leaf_up : 1;
 	w->per_pod = t->tiers > 2 && t->nodes_per_pod > 0 ? t->nodes_per_pod : w->nodes;
-	w->pods = (w->nodes + w->per_pod - 1) / w->per_pod;
+	w->pods = ceil_div(w->nodes, w->per_pod);
 	w->line = c->nic_bytes_per_s * (double)c->ranks_per_node /
 		  (double)c->nics_per_node;
 	above = w->graph ? (int64_t)w->graph->n_cables :

@@ -1,8 +1,6 @@
 /* sim/passes.c - calls of a graph, by its marks: pass, micro-batch, layers */
 #include "sim/passes.h"
 
-#include <string.h>
-
 #include "base/arena.h"
 #include "base/text.h"
 

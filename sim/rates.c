@@ -41,7 +41,7 @@ void rates_init(struct rates *s, struct arena *mem, size_t n_parts, size_t n_lin
 	share_init(&s->share, mem, capacity, n);
 }
 
-/* Who was looked at and has another share now. */
+/* Lists those whose share the last update of the solver changed. */
 static void note_changes(struct rates *s)
 {
 	s->n_changed = 0;
@@ -81,7 +81,7 @@ void rates_enter(struct rates *s, struct running *r, size_t part,
 	}
 	if (!n)
 		return;
-	r->flow = share_add(&s->share, link, use, n, 1, 1);
+	r->flow = share_add(&s->share, link, use, n);
 	while (s->owner_cap <= r->flow)
 		s->owner = ARENA_GROW(s->mem, s->owner, &s->owner_cap);
 	s->owner[r->flow] = r;

@@ -181,7 +181,7 @@ static void add_times(struct ft_breakdown *sum, const struct ft_breakdown *b,
 	sum->exposed_communication_s += times * b->exposed_communication_s;
 }
 
-/* The end is padded to the step. */
+/* The breakdown of a class of ranks, whose end is padded to the end of the step. */
 static struct ft_breakdown of_class(const struct ft_class_result *r, bool staged,
 				    ft_ps steady_extra, ft_ps step)
 {

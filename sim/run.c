@@ -6,6 +6,7 @@
 #include "base/limits.h"
 #include "base/plain.h"
 #include "base/stats.h"
+#include "base/whole.h"
 #include "foretoken/sim.h"
 #include "sim/engine.h"
 #include "sim/job.h"
@@ -43,7 +44,7 @@ struct setting {
 
 static int64_t nodes_of(const struct ft_cluster *c)
 {
-	return (c->ranks + c->ranks_per_node - 1) / c->ranks_per_node;
+	return ceil_div(c->ranks, c->ranks_per_node);
 }
 
 /* Classes lie on nodes in their order; the first to use a node of two counts it. */
@@ -55,7 +56,7 @@ static int64_t place(const struct job *j, int64_t first_node, struct network_par
 	for (size_t i = 0; i < j->graph->n_classes; i++) {
 		int64_t ranks = j->graph->rank_class[i].ranks;
 		int64_t from = rank / c->ranks_per_node;
-		int64_t to = (rank + ranks + c->ranks_per_node - 1) / c->ranks_per_node;
+		int64_t to = ceil_div(rank + ranks, c->ranks_per_node);
 
 		from = from < nodes ? from : nodes - 1;
 		to = to < nodes ? to : nodes;

@@ -3,12 +3,11 @@
 
 #include <assert.h>
 #include <math.h>
-#include <string.h>
 
 #include "base/arena.h"
 
-/* The rate per weight at which a link fills up, as it was when pushed; it only
- * grows while flows are fixed elsewhere, so a stale one is pushed again. */
+/* The rate at which a link fills up, as it was when pushed; it only grows while flows
+ * are fixed elsewhere, so a stale one is pushed again. */
 struct share_level {
 	double level;
 	uint32_t link;
@@ -16,8 +15,8 @@ struct share_level {
 
 static const double FULL = 1 - 1e-9;
 
-/* What is left of a link's weight when all of its flows are fixed is rounding: of its
- * capacity, and in itself (weights are about 1). */
+/* What is left of a link's uses when all of its flows are fixed is rounding: of its
+ * capacity, and in itself (uses are about 1). */
 static const double EMPTY_OF_CAPACITY = 1e-12, EMPTY = 1e-9;
 /* A level that rose by less has not moved. */
 static const double SAME_LEVEL = 1 + 1e-12;
@@ -63,16 +62,13 @@ static uint32_t new_number(struct share *s)
 	return (uint32_t)s->n_flows++;
 }
 
-uint32_t share_add(struct share *s, const uint32_t *link, const float *use, size_t hops,
-		   double weight, double limit)
+uint32_t share_add(struct share *s, const uint32_t *link, const float *use, size_t hops)
 {
 	uint32_t id = new_number(s);
 	struct share_flow *f = &s->flow[id];
 
-	assert(hops <= SHARE_HOPS && weight > 0);
-	*f = (struct share_flow){
-		.weight = weight, .limit = limit, .hops = (uint8_t)hops, .active = true
-	};
+	assert(hops <= SHARE_HOPS);
+	*f = (struct share_flow){ .hops = (uint8_t)hops, .active = true };
 	for (size_t i = 0; i < hops; i++) {
 		f->link[i] = link[i];
 		f->use[i] = use ? use[i] : 1;
@@ -150,48 +146,32 @@ static void fix(struct share *s, struct share_flow *f, double rate)
 		struct share_link *l = &s->link[f->link[i]];
 
 		l->room -= rate * (double)f->use[i];
-		l->weight -= f->weight * (double)f->use[i];
+		l->uses -= (double)f->use[i];
 	}
-}
-
-/* Flows whose own limit lies below the level are fixed at it; true if any was. */
-static bool fix_limited(struct share *s, const struct share_link *l, double level)
-{
-	bool any = false;
-
-	for (uint32_t i = 0; i < l->n; i++) {
-		struct share_flow *f = flow_on(s, l, i);
-
-		if (!f->fixed && f->limit < level * f->weight) {
-			fix(s, f, f->limit);
-			any = true;
-		}
-	}
-	return any;
 }
 
 static double level_of(const struct share_link *l)
 {
-	return l->room > 0 ? l->room / l->weight : 0;
+	return l->room > 0 ? l->room / l->uses : 0;
 }
 
-/* Room and weight of the links; flows outside keep what they have. The heap is empty. */
+/* Room and uses of the links; flows outside keep what they have. The heap is empty. */
 static void prepare(struct share *s)
 {
 	for (size_t i = 0; i < s->n_some_links; i++) {
 		struct share_link *l = &s->link[s->some_links[i]];
 
 		l->room = l->capacity;
-		l->weight = 0;
+		l->uses = 0;
 		for (uint32_t k = 0; k < l->n; k++) {
 			const struct share_flow *f = flow_on(s, l, k);
 
 			if (f->fixed)
 				l->room -= f->rate * use_on(s, l, k);
 			else
-				l->weight += f->weight * use_on(s, l, k);
+				l->uses += use_on(s, l, k);
 		}
-		if (l->weight > 0)
+		if (l->uses > 0)
 			push(s, level_of(l), s->some_links[i]);
 	}
 }
@@ -204,31 +184,31 @@ static void fill(struct share *s)
 		struct share_link *l = &s->link[top.link];
 		double level;
 
-		if (l->weight <= EMPTY_OF_CAPACITY * l->capacity && l->weight <= EMPTY)
+		if (l->uses <= EMPTY_OF_CAPACITY * l->capacity && l->uses <= EMPTY)
 			continue; /* all of its flows are fixed */
 		level = level_of(l);
-		if (level > top.level * SAME_LEVEL || fix_limited(s, l, level)) {
-			if (l->weight > EMPTY)
-				push(s, level_of(l), top.link);
+		if (level > top.level * SAME_LEVEL) {
+			if (l->uses > EMPTY)
+				push(s, level, top.link);
 			continue;
 		}
 		for (uint32_t i = 0; i < l->n; i++) {
 			struct share_flow *f = flow_on(s, l, i);
 
 			if (!f->fixed)
-				fix(s, f, level * f->weight);
+				fix(s, f, fmin(level, 1));
 		}
 	}
 }
 
-/* A flow on no link at all goes at its limit. */
+/* A flow on no link at all has what it would have alone. */
 static void finish(struct share *s)
 {
 	for (size_t i = 0; i < s->n_some_flows; i++) {
 		struct share_flow *f = &s->flow[s->some_flows[i]];
 
 		if (!f->fixed)
-			fix(s, f, f->limit);
+			fix(s, f, 1);
 	}
 	for (size_t i = 0; i < s->n_some_links; i++) {
 		struct share_link *l = &s->link[s->some_links[i]];
@@ -318,7 +298,7 @@ static void unfix(struct share *s)
 /* No other flow on its links: there is nothing to share. */
 static bool alone(struct share *s, struct share_flow *c)
 {
-	c->rate = c->active ? c->limit : 0;
+	c->rate = c->active;
 	for (int i = 0; i < c->hops; i++) {
 		const struct share_link *l = &s->link[c->link[i]];
 

@@ -1,12 +1,14 @@
 /*
- * sim/share.h - who gets how much: weighted max-min fair rates of flows on links
+ * sim/share.h - who gets how much: max-min fair rates of flows on links
  *
- *	maximise rates lexicographically from the smallest rate/weight up, with
+ *	maximise rates lexicographically from the smallest rate up, with
  *	sum over flows f on link l of rate_f use_fl <= capacity_l   for every link
- *	rate_f <= limit_f                                           for every flow
+ *	rate_f <= 1                                                 for every flow
  *
- * Always true of a solution: no link is over its capacity, and no flow can gain
- * without one of smaller or equal rate/weight losing. Source: progressive filling
+ * A rate is a share of what the flow would have alone. A class of k equal flows is one
+ * flow whose uses are k times as large. Always true of a solution: no link is over its
+ * capacity, and no flow can gain without one of smaller or equal rate losing. Source:
+ * progressive filling
  * (Bertsekas, Gallager, Data Networks, 6.5.2). Fluid flows, not packets: limits are
  * latency and the unfairness of real congestion control.
  *
@@ -26,11 +28,9 @@ struct arena;
 enum { SHARE_HOPS = 8 };
 
 struct share_flow {
-	double weight; /* (set) > 0; a class of k equal flows is one of weight k */
-	double limit;  /* (set) its own greatest rate; INFINITY: none */
-	double rate;   /* (computed) bytes/s, of the whole class */
+	double rate;		    /* (computed) 0 to 1 */
 	uint32_t link[SHARE_HOPS];  /* (set) */
-	float use[SHARE_HOPS];	    /* (set) of a link by a unit of rate; 1: bytes */
+	float use[SHARE_HOPS];	    /* (set) what it takes of each link at rate 1 */
 	uint32_t place[SHARE_HOPS]; /* ours: where it stands in each link's list */
 	uint32_t mark;		    /* ours */
 	uint8_t hops;		    /* (set) */
@@ -38,10 +38,11 @@ struct share_flow {
 };
 
 struct share_link {
-	double capacity;     /* (set) */
-	double room, weight; /* ours, while solving */
-	double load;	     /* (computed) sum of the rates on it */
-	uint32_t *on;	     /* those that cross it: flow * SHARE_HOPS + hop */
+	double capacity; /* (set) */
+	double room,
+		uses; /* ours, while solving: what is left, for uses of which sum */
+	double load;  /* (computed) sum of rate x use on it */
+	uint32_t *on; /* those that cross it: flow * SHARE_HOPS + hop */
 	uint32_t n, cap;
 	uint32_t mark, open;
 };
@@ -65,8 +66,8 @@ void share_init(struct share *s, struct arena *mem, const double *capacity,
 
 /* A flow over hops links (each at most once); its number. use NULL: 1 of each. Rates
  * are stale until the next solve or update. */
-uint32_t share_add(struct share *s, const uint32_t *link, const float *use, size_t hops,
-		   double weight, double limit);
+uint32_t share_add(struct share *s, const uint32_t *link, const float *use,
+		   size_t hops);
 
 /* Take a flow off its links; the next share_add may use its number again. */
 void share_drop(struct share *s, uint32_t flow);

@@ -78,12 +78,11 @@ void gantt_op(struct gantt *g, size_t class, int stream, size_t slot, ft_ps from
 	      ft_ps to)
 {
 	struct row *row = &g->row[class];
-	bool sends =
-		stream == FT_STREAM_SEND_FORWARD || stream == FT_STREAM_SEND_BACKWARD;
 	struct span *pass = &row->pass[slot];
 
 	if (stream >= FT_STREAM_GATHER) {
-		put_span(g, &row->lane[sends ? SENDS : COLLECTIVES], from, to);
+		put_span(g, &row->lane[ft_stream_sends(stream) ? SENDS : COLLECTIVES],
+			 from, to);
 		return;
 	}
 	if (stream != FT_STREAM_COMPUTE)

@@ -23,16 +23,6 @@ enum {
 	USUAL_OPTIMIZERS = 3 /* adam, muon */
 };
 
-/* The place of a word in a list of n; n: it is not there. */
-static size_t place_of(const char *word, const char *const *names, size_t n)
-{
-	size_t i = 0;
-
-	while (i < n && strcmp(names[i], word) != 0)
-		i++;
-	return i;
-}
-
 /* A list of words as bits, or one word; unless_said where the file does not name the key. */
 static unsigned read_set(struct reader *r, const char *key, const char *const *names,
 			 size_t n, unsigned unless_said)
@@ -46,7 +36,7 @@ static unsigned read_set(struct reader *r, const char *key, const char *const *n
 		const struct node *item =
 			list->kind == NODE_LIST ? list->item[i] : list;
 		const char *word = item->kind == NODE_SCALAR ? item->text : "a map";
-		size_t at = place_of(word, names, n);
+		size_t at = text_place(word, names, n);
 
 		if (at == n)
 			reader_fail_node(r, key, item, "'%.40s' is not one of %s", word,
@@ -80,14 +70,14 @@ bool runs_read(const struct node *node, struct ft_stack *stack, struct ft_error 
 
 bool ft_stack_runs(const struct ft_stack *stack, const char *word)
 {
-	size_t at = place_of(word, splits, SPLITS);
+	size_t at = text_place(word, splits, SPLITS);
 
 	if (at < SPLITS)
 		return stack->runs.parallel >> at & 1;
-	at = place_of(word, shardings, SHARDINGS);
+	at = text_place(word, shardings, SHARDINGS);
 	if (at < SHARDINGS)
 		return stack->runs.sharding >> at & 1;
-	at = place_of(word, optimizers, OPTIMIZERS);
+	at = text_place(word, optimizers, OPTIMIZERS);
 	assert(at < OPTIMIZERS);
 	return stack->runs.optimizers >> at & 1;
 }

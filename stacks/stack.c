@@ -1,7 +1,6 @@
 /* stacks/stack.c - stacks/NAME.yaml to struct ft_stack, `extends` resolved */
 #include "foretoken/stacks.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "base/arena.h"

@@ -6,7 +6,7 @@
 #include "study/single_rows.h"
 #include "study/spread.h"
 
-/* foretoken-runs(5) */
+/* Columns that foretoken-runs(5) documents. */
 static const char *const collective_columns[] = {
 	"op",
 	"gpu",

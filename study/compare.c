@@ -12,7 +12,7 @@
 #include "base/arena.h"
 #include "foretoken/study.h"
 
-/* Compute by kind of work comes first. */
+/* Parts of a step. The first three are kernels of the kinds of enum ft_work_kind. */
 enum part {
 	PRODUCTS = FT_GEMM,
 	ATTENTION = FT_ATTENTION,

@@ -32,7 +32,7 @@ static const struct node *as_name(struct arena *mem, const struct ft_scenario *s
 	return n && n->kind == NODE_SCALAR ? n : NULL;
 }
 
-/* A key that does nothing there has no value. */
+/* The value of a key in a scenario; "-" where it has none or the key has no effect. */
 static const char *value_of(struct arena *mem, const struct ft_scenario *s,
 			    const char *path)
 {

@@ -46,7 +46,8 @@ static double distance(const struct ft_evidence *e, const struct ft_traits *a,
 	return sqrt(sum);
 }
 
-/* The runs that may speak, by source: w_i of the header. */
+/* The weight w_i of each run (see the header), and of each source. A source that the
+ * question's own group belongs to is left out. */
 static void weigh(const struct ft_evidence *e, const struct ft_traits *of,
 		  const char *group, struct question *q)
 {

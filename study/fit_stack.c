@@ -8,6 +8,7 @@
 #include "base/limits.h"
 #include "base/node.h"
 #include "base/plain.h"
+#include "base/quantity.h"
 #include "base/stats.h"
 #include "base/text.h"
 #include "study/fit_factors.h"
@@ -44,26 +45,19 @@ const char *ft_fit_factor_name(size_t factor)
 	return names[factor];
 }
 
-static void scale(struct ft_number *n, double by)
-{
-	n->value *= by;
-	n->low *= by;
-	n->high *= by;
-}
-
 static struct ft_stack changed(const struct ft_stack *was,
 			       const double ln_factor[FT_FIT_FACTORS])
 {
 	struct ft_stack s = *was;
 
 	for (int i = 0; i < FT_HOSTS; i++)
-		scale(&s.host_s[i], exp(ln_factor[0]));
-	scale(&s.gemm_factor, exp(ln_factor[1]));
+		number_scale(&s.host_s[i], exp(ln_factor[0]));
+	number_scale(&s.gemm_factor, exp(ln_factor[1]));
 	for (size_t i = 0; i < s.n_gemm_on; i++)
-		scale(&s.gemm_on[i].factor, exp(ln_factor[1]));
-	scale(&s.attention_factor, exp(ln_factor[2]));
-	scale(&s.memory_factor, exp(ln_factor[3]));
-	scale(&s.collective_factor, exp(ln_factor[4]));
+		number_scale(&s.gemm_on[i].factor, exp(ln_factor[1]));
+	number_scale(&s.attention_factor, exp(ln_factor[2]));
+	number_scale(&s.memory_factor, exp(ln_factor[3]));
+	number_scale(&s.collective_factor, exp(ln_factor[4]));
 	return s;
 }
 
@@ -88,7 +82,8 @@ static void tell(struct fitting *f)
 				 f->done > f->total ? f->done : f->total);
 }
 
-/* A run in another unit would be fitted to. */
+/* Refuses a row whose measured value is so far off that its unit is probably wrong: a
+ * fit to it would be nonsense. */
 static bool not_in_doubt(const struct csv *rows, size_t i, const char *key,
 			 double measured, double predicted, struct ft_error *err)
 {

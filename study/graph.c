@@ -1,5 +1,4 @@
 /* study/graph.c - a scenario's step graph, and where in its document stands what it is refused for */
-#include <stdio.h>
 #include <string.h>
 
 #include "base/arena.h"

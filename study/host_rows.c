@@ -128,7 +128,8 @@ static int64_t first_update(const struct host_side *s, struct ft_rec_window w)
 	return NO_OP;
 }
 
-/* Layers, forward even and backward odd; the update. */
+/* The moments of a step by layer: layer i has the number 2 i in forward and 2 i + 1 in
+ * backward; the update has NO_OP. */
 static struct moments by_layer(const struct host_side *s, size_t step,
 			       struct arena *mem)
 {

@@ -139,7 +139,7 @@ static const struct idle_key told[] = {
 };
 enum { TOLD = sizeof(told) / sizeof(*told) };
 
-/* Stated in a `training` map, and of no effect. */
+/* The value of a key that a `training` map states and that has no effect; else NULL. */
 static const struct node *idle(const struct ft_scenario *s, const struct node *training,
 			       const struct idle_key *key)
 {

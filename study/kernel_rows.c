@@ -6,7 +6,7 @@
 #include "base/text.h"
 #include "study/single_rows.h"
 
-/* foretoken-runs(5) */
+/* Columns that foretoken-runs(5) documents. */
 static const char *const kernel_columns[] = {
 	"kernel",
 	"gpu",

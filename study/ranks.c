@@ -9,7 +9,7 @@
 #include "base/clock.h"
 #include "study/crew.h"
 
-/* Of a rank, or of rank 0 to a member that waits for the end. */
+/* How long a rank may be silent, and how long a member waits for rank 0 at the end. */
 static const double SILENT_S = 10, GIVE_UP_S = 300;
 
 struct ft_ranks *ft_ranks_new(const struct ft_channel *channel)

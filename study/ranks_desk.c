@@ -27,7 +27,7 @@ static void end_lease(struct ft_ranks *r, struct ranks_lease *l, const bool *don
 	l->id = 0;
 }
 
-/* One that came back, to be done by whoever asks first. */
+/* Takes an item that came back without a result; false: there is none. */
 static bool came_back(struct ft_ranks *r, size_t *item)
 {
 	if (!r || !r->n_back)

@@ -1,7 +1,6 @@
 /* study/resize.c - the same job on more or fewer GPUs */
 #include <inttypes.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "base/arena.h"
 #include "base/node.h"

@@ -9,11 +9,8 @@
  *   megawatts          the largest that draws no more at full load, PUE included
  * ft_plans_run asks the same of sizes whose plans were searched.
  */
-#include <inttypes.h>
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/arena.h"
 #include "base/plain.h"

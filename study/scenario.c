@@ -210,7 +210,7 @@ static const char *meant_elsewhere(const char *path)
 	return found;
 }
 
-/* What is to be trained, and within what. */
+/* The `run` map: what is to be trained, and its bounds in days, dollars and megawatts. */
 static bool read_asked(struct reader *r, struct ft_asked *to, struct ft_error *err)
 {
 	const struct node *run = read_node(r, "run");

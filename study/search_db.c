@@ -1,5 +1,4 @@
 /* study/search_db.c - simulated plans kept in a sweep's table, and known from it */
-#include <string.h>
 
 #include "base/clock.h"
 #include "base/digest.h"

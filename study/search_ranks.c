@@ -6,7 +6,6 @@
  * space; rank 0 alone knows the bounds and what is kept.
  */
 #include <math.h>
-#include <string.h>
 
 #include "base/digest.h"
 #include "base/node.h"

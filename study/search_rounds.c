@@ -66,7 +66,7 @@ static void sort_fitting(struct search_job *j)
 		by_bound, j->space.candidate);
 }
 
-/* How far the next round goes: false, nowhere. */
+/* Sets where the next round ends; false: no plan is left for it. */
 static bool next_round(struct search_job *j)
 {
 	double worst = search_worst_kept(j);

@@ -142,6 +142,13 @@ struct ft_side ft_outcome_side(const struct ft_scenario *s, const struct ft_outc
 	};
 }
 
+struct ft_deal ft_outcome_deal(const struct ft_scenario *s, const struct ft_outcome *o)
+{
+	const struct ft_side side = ft_outcome_side(s, o);
+
+	return ft_deal_of(&side.purchase, &side.throughput);
+}
+
 static bool money(const struct ft_scenario *s, struct ft_outcome *o,
 		  struct ft_error *err)
 {

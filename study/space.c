@@ -179,7 +179,7 @@ static bool one_replica_differs(const struct space *sp, enum ft_sharding shardin
 	       (k->layout.autocast && sharding == FT_DDP && !ft_stack_runs(k, "none"));
 }
 
-/* What sharding says that is nothing, all axes set. */
+/* Does one of the sharding axes have a value without effect? All axes are set. */
 static bool idle_sharding(const struct space *sp, const struct candidate *c,
 			  const struct ft_plan *p)
 {

@@ -47,7 +47,7 @@ struct job {
 	struct ft_error err;
 };
 
-/* What came of a combination. */
+/* The result of one combination. */
 struct answer {
 	const struct ft_scenario *scenario; /* NULL: it could not be loaded */
 	struct sweep_row row;
@@ -65,7 +65,7 @@ static void fail_job(struct job *j, const struct ft_error *why)
 	j->broken = true;
 }
 
-/* What went wrong, each once, with how often. */
+/* Counts an error; each text is listed once. */
 static void note_error(struct ft_sweep_result *r, const char *settings,
 		       const struct ft_error *why)
 {
@@ -126,7 +126,7 @@ static bool load(const struct job *j, struct ft_shelf *shelf, const char **sets,
 	return seen.parts_read;
 }
 
-/* What was loaded, simulated; all but the outcome in mem. */
+/* Simulates a scenario that was loaded. All but the outcome is in mem. */
 static void simulate(const struct job *j, struct arena *mem, const char **sets,
 		     struct answer *a)
 {

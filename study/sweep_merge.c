@@ -150,7 +150,7 @@ static bool merge_one(struct merge *m, const char *path, struct ft_merge_result 
 	return true;
 }
 
-/* A sweep, whole, and there. */
+/* Does the file exist, and does it hold an undamaged sweep? */
 static bool readable(const char *path, struct ft_error *err)
 {
 	struct ft_mark at = { .file = path };
@@ -163,7 +163,7 @@ static bool readable(const char *path, struct ft_error *err)
 	return sweep_db_readable(path, err);
 }
 
-/* A file that waits for itself would wait in vain. */
+/* Refuses to merge a file into itself: it would wait for its own lock. */
 static bool apart(const char *into, const char *from, struct ft_error *err)
 {
 	struct ft_mark at = { .file = from };

@@ -29,7 +29,7 @@ static const struct {
 	{ "prepaid_frac", RENTED },   { "take_or_pay", RENTED },
 };
 
-/* NULL: it has an effect. */
+/* Why a key has no effect; NULL: it has one. */
 static const char *without_effect(const struct ft_scenario *s, enum when when)
 {
 	const struct ft_cost_terms *t = &s->terms;

@@ -8,12 +8,13 @@
  */
 #include "study/whatif.h"
 
-static double of_kind(const struct ft_run *run, enum ft_work_kind kind, bool optimizer)
+/* All of a kind but the optimizer's. */
+static double of_kind(const struct ft_run *run, enum ft_work_kind kind)
 {
 	double s = 0;
 
 	for (size_t i = 0; i < run->n_shares; i++)
-		if (run->share[i].kind == kind && run->share[i].optimizer == optimizer)
+		if (run->share[i].kind == kind && !run->share[i].optimizer)
 			s += run->share[i].time_s;
 	return s;
 }
@@ -32,7 +33,7 @@ static void kernels_of(const struct ft_trace_predicted *p,
 	struct ft_replayed t;
 
 	for (size_t i = 0; i < sizeof(as) / sizeof(*as); i++)
-		class_s[as[i]] = of_kind(p->outcome.run, (enum ft_work_kind)i, false);
+		class_s[as[i]] = of_kind(p->outcome.run, (enum ft_work_kind)i);
 	if (!p->replay)
 		return;
 	for (int c = 0; c < FT_REC_CLASSES; c++)

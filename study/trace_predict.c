@@ -57,7 +57,7 @@ static bool stage_of(const struct ft_scenario *s, const struct ft_recording *r,
 	return true;
 }
 
-/* The stage of each recorded rank, once. */
+/* Lists the stages that the recorded ranks are of, each once. */
 static bool find_stages(const struct ft_scenario *s, const struct ft_replay *recorded,
 			struct ft_trace_predicted *to, struct ft_error *err)
 {

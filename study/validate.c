@@ -31,10 +31,7 @@ enum { SCORED = sizeof(scored) / sizeof(*scored) };
 
 static bool is_scored(const char *key)
 {
-	for (int i = 0; i < SCORED; i++)
-		if (!strcmp(key, scored[i]))
-			return true;
-	return false;
+	return text_place(key, scored, SCORED) < SCORED;
 }
 
 /* What a column "measured.KEY" measures; NULL: it is another one. */
@@ -54,10 +51,7 @@ static bool is_rate(const char *key)
 
 static bool is_about(const char *key)
 {
-	for (int i = 0; i < ABOUT; i++)
-		if (!strcmp(key, about[i]))
-			return true;
-	return false;
+	return text_place(key, about, ABOUT) < ABOUT;
 }
 
 bool rows_are_steps(struct tally *t, const struct csv *rows, struct ft_error *err)

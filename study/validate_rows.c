@@ -92,7 +92,7 @@ static void *work(void *arg)
 	return NULL;
 }
 
-/* With words that outlive the worker. */
+/* Adds a copy of a worker's check, since the worker's memory is freed first. */
 static void add_check(struct tally *t, const struct ft_check *check, bool scored)
 {
 	struct ft_check c = *check;

@@ -1,9 +1,9 @@
 /* study/verdict.c - whose tokens are cheaper, with which odds, and why */
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/plain.h"
+#include "base/whole.h"
 #include "foretoken/study_decide.h"
 
 /* Do both cost the same in every draw, so that they share those in which they are the cheapest? */
@@ -22,7 +22,7 @@ static size_t twins_of(const struct ft_odds *odds, size_t i)
 	return n;
 }
 
-/* In how many draws it is the cheapest, beside its twins. */
+/* In which share of the draws a scenario is the cheapest, its twins counted as one with it. */
 static double often(const struct ft_odds *odds, size_t i)
 {
 	return odds->cheapest_frac[i] * (double)(1 + twins_of(odds, i));
@@ -50,7 +50,7 @@ static size_t most_often(const struct ft_odds *odds, size_t except)
 	return best;
 }
 
-/* A twin is no rival, unless there is no other. */
+/* The best scenario and its rival. A twin is the rival only where there is no other. */
 static void decide(struct ft_verdict *v)
 {
 	const struct ft_odds *odds = &v->odds;
@@ -72,7 +72,7 @@ static double servers_of(const struct ft_scenario *s)
 {
 	int64_t per = s->cluster->node->nodes_per_price_item;
 
-	return (double)((s->cluster->nodes + per - 1) / per +
+	return (double)(ceil_div(s->cluster->nodes, per) +
 			s->cluster->parts->spare_nodes / per);
 }
 

@@ -9,8 +9,6 @@
  * to the step against what it adds to its own time.
  */
 #include <math.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "base/plain.h"
 #include "base/stats.h"
@@ -242,7 +240,7 @@ static void retime_kernels(struct whatif *w)
 	a->kept_frac = told.by_s[FT_RETIMED_NOT] / told.all_s;
 }
 
-/* Is there something of what is to be faster, or left out? */
+/* Does the step have the operations that are to be faster or left out? */
 static bool can_apply(const struct whatif *w, const bool *has, const bool *has_op,
 		      struct ft_error *err)
 {

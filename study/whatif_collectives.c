@@ -47,7 +47,7 @@ static struct quick *quick_of(struct retiming *t, const struct ft_rec_collective
  * never was in a recording of ours. Assumed. */
 enum { FAR = 5 };
 
-/* A collective of such a group. */
+/* The group and the size of a collective that is to be predicted. */
 struct asked {
 	int64_t size, stride;
 	double bytes;
@@ -70,7 +70,7 @@ static bool predict(const struct machine *m, const struct ft_rec_collective *c,
 	return true;
 }
 
-/* What of a recorded time was transfer. */
+/* How much of a recorded time was transfer; the rest was waiting. */
 static double transfer_s(const struct retiming *t, const struct quick *q, double time_s,
 			 double predicted_s)
 {
@@ -93,7 +93,7 @@ static int64_t apart(const struct retiming *t, const struct group *g, int64_t st
 	return stride;
 }
 
-/* The same in the groups that are asked for. */
+/* A recorded collective as it is in groups of the sizes that are asked for. */
 static struct asked scaled(const struct retiming *t, const struct group *g,
 			   struct asked was)
 {

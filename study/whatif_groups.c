@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "study/whatif_groups.h"
+#include "base/whole.h"
 
 struct group *group_of(struct groups *g, const struct ft_rec_collective *c)
 {
@@ -28,7 +29,7 @@ bool can_be_dp(const struct ft_rec_collective *c)
 	       c->op == FT_REDUCE_SCATTER || c->op == FT_BROADCAST;
 }
 
-/* 0: of a format that is none of ours. */
+/* How many numbers a collective moves; 0: its number format is not known. */
 static double elements_of(const struct ft_rec_collective *c)
 {
 	for (int d = 0; d < FT_DTYPES; d++)
@@ -141,7 +142,7 @@ static int64_t world_by_groups(const struct groups *g)
 		if (size < INT32_MAX && step < INT32_MAX)
 			step = step / common_divisor(step, size) * size;
 	}
-	return step > most ? step : (most + step - 1) / step * step;
+	return step > most ? step : ceil_div(most, step) * step;
 }
 
 static int64_t world_of(struct whatif *w, const struct groups *g)

@@ -5,6 +5,7 @@
 
 #include "base/node.h"
 #include "base/text.h"
+#include "base/whole.h"
 #include "study/whatif.h"
 
 /* By a word of the name that the driver gives; the first that fits. Without a profile are
@@ -173,7 +174,7 @@ static bool load(struct whatif *w, struct machine *m, struct wish wish,
 	if (!m->gpu)
 		return false;
 	per = m->gpu->ranks_per_gpu;
-	root = document(w, wish.gpu, (wish.ranks + per - 1) / per, wish.fabric);
+	root = document(w, wish.gpu, ceil_div(wish.ranks, per), wish.fabric);
 	if (wish.with_sets && !set_all(w, root, err))
 		return false;
 	m->scenario = ft_scenario_from(w->shelf, root, "the recording", false, err);
@@ -253,7 +254,7 @@ bool machines_load(struct whatif *w, struct ft_error *err)
 			    a->fabric, (long long)a->ranks, q->fabric);
 	a->gpus = w->to.scenario->cluster->gpus;
 	if (w->to.scenario->cluster->ranks / w->to.gpu->ranks_per_gpu !=
-	    (a->ranks + w->to.gpu->ranks_per_gpu - 1) / w->to.gpu->ranks_per_gpu)
+	    ceil_div(a->ranks, w->to.gpu->ranks_per_gpu))
 		return ft_fail(
 			err, &w->to.scenario->cluster->gpus_mark,
 			"the step has %lld ranks, the cluster %lld: leave out cluster.gpus, or give --scale dp=N",

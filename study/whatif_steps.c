@@ -37,7 +37,7 @@ struct ft_rec_skew ft_study_skew(const struct ft_replay *p, const struct ft_repl
 	return sum;
 }
 
-/* The last of these steps, of the first rank. */
+/* The last of the steps that are asked for, as the first rank numbers them. */
 static size_t last_step(const struct ft_replay *p, const char *step)
 {
 	const struct ft_recording *r = ft_replay_recording(p, 0);

@@ -9,7 +9,6 @@
  * memory-bound kernel is told by the length of its rows. Weights and what moves them
  * (optimizer, FSDP's copies) are divided. What is not told keeps its time.
  */
-#include <string.h>
 
 #include "study/whatif.h"
 

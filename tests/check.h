@@ -35,6 +35,21 @@
 		} \
 	} while (0)
 
+static inline void assert_near(double got, double want, double within)
+{
+	if (!(got - want <= within && want - got <= within))
+		fail_msg("%.9g, expected %.9g", got, want);
+}
+
+static inline void write_text(const char *path, const char *text)
+{
+	FILE *f = fopen(path, "w");
+
+	assert_non_null(f);
+	assert_true(fputs(text, f) >= 0);
+	assert_int_equal(fclose(f), 0);
+}
+
 /* A file of this process's own, since tests run at the same time. */
 static inline const char *own_path(char to[64], const char *leaf)
 {

@@ -6,7 +6,6 @@ collectives: kernels of an operator are one call then. Counts, medians, deciles 
 import collections
 import gzip
 import json
-import re
 import sqlite3
 import statistics
 import sys

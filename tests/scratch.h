@@ -2,17 +2,10 @@
 #ifndef TESTS_SCRATCH_H
 #define TESTS_SCRATCH_H
 
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
+#include "tests/check.h"
 
-#include <cmocka.h>
+#include <math.h>
+
 #include <gsl/gsl_errno.h>
 #include <sqlite3.h>
 

@@ -2,7 +2,7 @@
 
     serve_page.py NAME ADDRESS CHROMIUM FORETOKEN
 """
-import json, os, subprocess, sys, tempfile, time, urllib.parse
+import json, os, subprocess, sys, urllib.parse
 
 sys.dont_write_bytecode = True
 from browser import Browser

@@ -2,7 +2,7 @@
  * tests/test_across.c - sim/across.c against the equations of its header, with constants and groups
  * that are drawn
  */
-#include "tests/check.h"
+#include "tests/seeded.h"
 
 #include <math.h>
 
@@ -13,16 +13,6 @@
 enum { DRAWS = 4000 };
 
 static uint64_t seed = 9;
-
-static double draw(void)
-{
-	return rnd(&seed) / 2147483648.0;
-}
-
-static int pick(int n)
-{
-	return (int)(draw() * n);
-}
 
 static void fill(double *x, size_t bytes, double value)
 {

@@ -7,11 +7,6 @@
 
 #define MEGATRON "megatron-core"
 
-static double kept_of(const struct ft_graph *g)
-{
-	return segment_of(g, "forward")->net_bytes[FT_MEMORY_ACTIVATIONS];
-}
-
 /* A gate of SiLU, or of the exact GELU, is one kernel: two read, one written (6), and backward 10. Of an approximation it is that and a
  * product (4 + 6), backward two products, its gradient (6 each) and both joined (8). Families of Gemma's mean one by `gelu`, too. */
 static void megatron_fuses_two_gates(void **state)
@@ -51,7 +46,7 @@ static void megatron_fuses_two_gates(void **state)
 		       seen[i].apart ? 2 : 1);
 		expect(&p, "activation_back", LAYERS, (seen[i].apart ? 26 : 10) * f,
 		       seen[i].apart ? 4 : 1);
-		keeps[i % 2] = kept_of(p.graph);
+		keeps[i % 2] = kept_by_layer(p.graph);
 		if (i % 2) /* the GELU's output, beside both inputs and the product */
 			near_frac(fabs(keeps[1] - keeps[0]), 2 * f, 1e-9);
 		drop(&p);
@@ -155,7 +150,7 @@ static void classes_write_activations_out(void **state)
 					  seen[i].back[s] * n,
 					  seen[i].launches_back[s]);
 			}
-			keeps[k] = kept_of(p.graph);
+			keeps[k] = kept_by_layer(p.graph);
 			drop(&p);
 			arena_release(&mem);
 		}
@@ -185,8 +180,8 @@ static void llama_4_computes_all_experts(void **state)
 	expect(&all, "unpermute_back", LAYERS, 4 * copies * h, 1);
 	expect(&all, "permute_back", LAYERS, 10 * copies * h, 4);
 	expect(&all, "sort_by_expert", 0, 0, 0);
-	assert_true(kept_of(all.graph) >
-		    kept_of(one.graph) + 2 * 15 * TOKENS * (h + 8192));
+	assert_true(kept_by_layer(all.graph) >
+		    kept_by_layer(one.graph) + 2 * 15 * TOKENS * (h + 8192));
 	drop(&all);
 	drop(&one);
 }

@@ -12,15 +12,6 @@
 	"model: " model "\ncluster: {gpu: h100-sxm, gpus: 8}\n" \
 	"training: {sequence_length: 512, global_batch_size: 16" more "}\n"
 
-static void write_file(const char *path, const char *text)
-{
-	FILE *f = fopen(path, "w");
-
-	assert_non_null(f);
-	fputs(text, f);
-	assert_int_equal(fclose(f), 0);
-}
-
 /* fits: how many plans do; refused: the words instead. */
 static const struct {
 	const char *text;
@@ -80,7 +71,7 @@ static void a_scenario_comes_under_its_best_plan(void **state)
 		struct ft_error err = { 0 };
 		struct ft_scenario *s, *run;
 
-		write_file(path, rows[i].text);
+		write_text(path, rows[i].text);
 		s = ft_scenario_at_best(shelf, path, &how, &err);
 		if (rows[i].fits) {
 			ok_or_say(s, err);
@@ -151,7 +142,7 @@ static void a_model_of_a_file_stands_in_the_answer(void **state)
 		char *resolved, *again;
 		double step_s;
 
-		write_file(path, config);
+		write_text(path, config);
 		snprintf(model, sizeof(model), how[i], path);
 		snprintf(text, sizeof(text), JOB("%s", ""), model);
 		step_s = step_of(shelf, node_of(&mem, text), &resolved);

@@ -28,7 +28,7 @@ enum { LAYERS = 4, H = 512, F = 2048, HEADS = 8, SEQUENCE = 1024, TOKENS = 2048 
 
 static double kept(const struct ft_graph *g)
 {
-	return segment_of(g, "forward")->net_bytes[FT_MEMORY_ACTIVATIONS] / TOKENS;
+	return kept_by_layer(g) / TOKENS;
 }
 
 struct kept_by {

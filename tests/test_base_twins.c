@@ -1,6 +1,5 @@
 /* tests/test_base_twins.c - what base/ does fast, against the obvious way */
 #include <math.h>
-#include <time.h>
 
 #include "tests/check.h"
 

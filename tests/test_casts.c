@@ -308,11 +308,6 @@ static void inputs_of_latents_are_turned_in_front_and_behind(void **state)
 }
 
 /* What a layer leaves for its backward. */
-static double kept_by_a_layer(const struct ft_graph *g)
-{
-	return segment_of(g, "forward")->net_bytes[FT_MEMORY_ACTIVATIONS];
-}
-
 /* Two copies of a weight beside 16 bit, and the inputs of products, as long as the format says,
  * with its scales; those of weights in blocks of 128 x 128 are too few to count. */
 static void copies_are_kept_in_the_width_of_the_format(void **state)
@@ -329,14 +324,14 @@ static void copies_are_kept_in_the_width_of_the_format(void **state)
 		if (!recipe)
 			continue;
 		build_recipe(&p, RECIPES - 1, "", "megatron-core");
-		bf16 = kept_by_a_layer(p.graph);
+		bf16 = kept_by_layer(p.graph);
 		drop(&p);
 		build_recipe(&p, i, "", "megatron-core");
 		n = ft_model_parameters(p.model);
 		copies = 2 * (blocks ? 1 : w);
 		near_frac(p.graph->rank_class[0].base_bytes[FT_MEMORY_WEIGHTS],
 			  2 * n + copies * (n - ends), 1e-12);
-		near_frac(bf16 - kept_by_a_layer(p.graph),
+		near_frac(bf16 - kept_by_layer(p.graph),
 			  (double)S * ((2 - w) * (2 * H + F) - w * Q), 1e-12);
 		drop(&p);
 	}

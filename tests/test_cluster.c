@@ -1,15 +1,7 @@
 /* tests/test_cluster.c - a cluster map, its defaults, what it refuses */
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
+#include "tests/check.h"
 
-#include <cmocka.h>
+#include <math.h>
 
 #include "base/arena.h"
 #include "base/file.h"

@@ -1,14 +1,7 @@
 /* tests/test_cost.c - money, power and failures against worked examples */
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include "tests/check.h"
 
-#include <cmocka.h>
+#include <math.h>
 
 #include "base/arena.h"
 #include "base/node.h"
@@ -17,12 +10,6 @@
 #include "foretoken/cost.h"
 #include "tests/annuity.h"
 #include "tests/bare_cluster.h"
-
-static void assert_near(double got, double want, double within)
-{
-	if (!(fabs(got - want) <= within))
-		fail_msg("%.9g, expected %.9g", got, want);
-}
 
 /* A cluster of bare numbers: all its power is its nodes'. */
 struct plain {

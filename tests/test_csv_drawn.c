@@ -21,11 +21,6 @@ struct written {
 
 static uint64_t seed = 41;
 
-static int below(int n)
-{
-	return (int)(rnd(&seed) % (uint64_t)n);
-}
-
 static void put(struct written *w, const char *text)
 {
 	for (; *text; text++) {
@@ -46,11 +41,11 @@ static void put_cell(struct written *w, struct cell *c)
 {
 	static const char *const pieces[] = { "a", "7",	 ".5", "b c",
 					      ",", "\n", "\"", "#" };
-	bool quoted = below(4) == 0;
+	bool quoted = rnd_below(&seed, 4) == 0;
 
 	*c = (struct cell){ .line = w->line, .column = w->column };
-	for (int i = below(4); i > 0; i--) {
-		const char *piece = pieces[below(quoted ? 8 : 4)];
+	for (int i = rnd_below(&seed, 4); i > 0; i--) {
+		const char *piece = pieces[rnd_below(&seed, quoted ? 8 : 4)];
 
 		strcat(c->text, piece);
 	}
@@ -66,9 +61,9 @@ static void put_cell(struct written *w, struct cell *c)
 
 static void put_end(struct written *w)
 {
-	put(w, below(5) ? "\n" : "\r\n");
-	if (below(6) == 0)
-		put(w, below(2) ? "\n" : "# a remark, \"open\n");
+	put(w, rnd_below(&seed, 5) ? "\n" : "\r\n");
+	if (rnd_below(&seed, 6) == 0)
+		put(w, rnd_below(&seed, 2) ? "\n" : "# a remark, \"open\n");
 }
 
 /* Rows of cells; the first cell of each says something, so that none is skipped. */
@@ -114,17 +109,18 @@ static void write_table(struct table *t)
 	struct written before;
 
 	*t = (struct table){ .w = { .line = 1, .column = 1 },
-			     .width = 1 + below(WIDE),
-			     .height = 1 + below(HIGH),
-			     .wrong = (enum wrong)below(WRONGS) };
+			     .width = 1 + rnd_below(&seed, WIDE),
+			     .height = 1 + rnd_below(&seed, HIGH),
+			     .wrong = (enum wrong)rnd_below(&seed, WRONGS) };
 	for (int i = 0; i < t->width; i++)
 		put(&t->w,
 		    (char[]){ (char)('a' + i), i + 1 < t->width ? ',' : '\0', '\0' });
 	put_end(&t->w);
 	if (t->width == 1 && t->wrong == SHORT)
 		t->wrong = RIGHT; /* it would be an empty line */
-	row = t->wrong ? below(t->height) : HIGH;
-	column = t->wrong == SHORT ? 1 + below(t->width - 1) : below(t->width);
+	row = t->wrong ? rnd_below(&seed, t->height) : HIGH;
+	column = t->wrong == SHORT ? 1 + rnd_below(&seed, t->width - 1) :
+				     rnd_below(&seed, t->width);
 	for (int i = 0; i < t->height; i++) {
 		for (int k = 0; k < t->width; k++) {
 			if (i == row && k == column && t->wrong != SHORT) {
@@ -225,8 +221,8 @@ static void cells_that_are_written_are_read_back(void **state)
 		struct csv *c;
 
 		for (int k = 0; k < 3; k++)
-			for (int i = below(4); i > 0; i--)
-				strcat(cell[k], pieces[below(12)]);
+			for (int i = rnd_below(&seed, 4); i > 0; i--)
+				strcat(cell[k], pieces[rnd_below(&seed, 12)]);
 		PRINTED(text, {
 			fputs("one,two,three\n", out);
 			csv_put(out, cell[0], false);

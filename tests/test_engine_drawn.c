@@ -16,14 +16,9 @@ enum { CALLS = 300, ALL_SEGMENTS = STAGES * SEGMENTS, ROOM = OPS + 3 };
 
 static uint64_t seed = 33;
 
-static int below(int n)
-{
-	return (int)(rnd(&seed) % (uint32_t)n);
-}
-
 static bool once_in(int n)
 {
-	return !below(n);
+	return !rnd_below(&seed, n);
 }
 
 struct made {
@@ -49,12 +44,12 @@ struct made {
 
 static ft_ps drawn_ps(void)
 {
-	return 1000000 + (ft_ps)below(1000000000);
+	return 1000000 + (ft_ps)rnd_below(&seed, 1000000000);
 }
 
 static float drawn_factor(void)
 {
-	return 1 + (float)below(7) / 8;
+	return 1 + (float)rnd_below(&seed, 7) / 8;
 }
 
 static void draw_work(struct made *m, int i)
@@ -67,25 +62,26 @@ static void draw_work(struct made *m, int i)
 	*w = (struct ft_work){ .name = "w", .kind = FT_MEMORY_BOUND };
 	if (i == WORKS || stream >= FT_STREAM_GATHER) {
 		w->kind = FT_COMMUNICATION;
-		w->communication.group = i == WORKS ? FT_GROUP_EMBEDDING :
-					 sends	    ? FT_GROUP_PP :
-						      (enum ft_group)below(FT_GROUP_PP);
-	} else if (stream == FT_STREAM_COMPUTE && below(2)) {
+		w->communication.group =
+			i == WORKS ? FT_GROUP_EMBEDDING :
+			sends	   ? FT_GROUP_PP :
+				     (enum ft_group)rnd_below(&seed, FT_GROUP_PP);
+	} else if (stream == FT_STREAM_COMPUTE && rnd_below(&seed, 2)) {
 		w->kind = FT_GEMM;
 	}
 	*t = (struct work_timing){ .duration = drawn_ps(),
 				   .slows = drawn_factor(),
-				   .slows_copy = 1 + (float)below(8) / 4,
+				   .slows_copy = 1 + (float)rnd_below(&seed, 8) / 4,
 				   .beside_copy = drawn_factor(),
-				   .held = (enum holds)below(HELD_KINDS),
+				   .held = (enum holds)rnd_below(&seed, HELD_KINDS),
 				   .copy_engine =
 					   w->kind == FT_COMMUNICATION && once_in(6),
 				   .holds_all = w->kind == FT_GEMM && once_in(3) };
 	if (m->shares && w->kind == FT_COMMUNICATION) {
-		t->port_frac = (float)below(5) / 4;
-		t->nic_frac = (float)below(5) / 4;
-		t->path = once_in(3) ? &m->path[below(4)] : NULL;
-		t->path_frac = 0.5f + (float)below(3) / 4;
+		t->port_frac = (float)rnd_below(&seed, 5) / 4;
+		t->nic_frac = (float)rnd_below(&seed, 5) / 4;
+		t->path = once_in(3) ? &m->path[rnd_below(&seed, 4)] : NULL;
+		t->path_frac = 0.5f + (float)rnd_below(&seed, 3) / 4;
 	}
 	for (int k = 0; k < HELD_KINDS; k++)
 		t->beside[k] = drawn_factor();
@@ -97,19 +93,21 @@ static void draw_work(struct made *m, int i)
 /* Waits for events, and for all so far of other streams. */
 static struct ft_op drawn_op(enum ft_stream stream)
 {
-	struct ft_op op = { .work = (uint32_t)stream * KINDS + (uint32_t)below(KINDS),
+	struct ft_op op = { .work = (uint32_t)stream * KINDS +
+				    (uint32_t)rnd_below(&seed, KINDS),
 			    .stream = (uint8_t)stream,
 			    .launches = 1,
 			    .optimizer = stream == FT_STREAM_COMPUTE && once_in(6),
 			    .record = FT_EVENT_NONE };
-	int n = below(3);
+	int n = rnd_below(&seed, 3);
 
 	if (once_in(3))
-		op.record = (uint8_t)below(FT_EVENTS);
+		op.record = (uint8_t)rnd_below(&seed, FT_EVENTS);
 	memset(op.wait, FT_EVENT_NONE, sizeof(op.wait));
 	for (int i = 0; i < n; i++)
-		op.wait[i] = once_in(3) ? (uint8_t)below(FT_EVENTS) :
-					  (uint8_t)(FT_TAIL + below(FT_STREAMS));
+		op.wait[i] = once_in(3) ?
+				     (uint8_t)rnd_below(&seed, FT_EVENTS) :
+				     (uint8_t)(FT_TAIL + rnd_below(&seed, FT_STREAMS));
 	return op;
 }
 
@@ -127,16 +125,16 @@ static struct ft_op op_behind(enum ft_stream stream, int waits_for)
 /* A layer computes behind what came from the neighbour, and does this and that beside. */
 static size_t draw_layer(const struct made *m, struct ft_op *op, int received)
 {
-	size_t n = 0, more = (size_t)below(m->calm ? 3 : OPS);
+	size_t n = 0, more = (size_t)rnd_below(&seed, m->calm ? 3 : OPS);
 
 	op[n] = op_behind(FT_STREAM_COMPUTE, received);
 	op[n++].optimizer = false;
 	for (size_t i = 0; i < more; i++)
-		op[n++] =
-			drawn_op(once_in(2) ? FT_STREAM_COMPUTE :
-					      (enum ft_stream)below(FT_STREAM_EP + 1));
+		op[n++] = drawn_op(once_in(2) ? FT_STREAM_COMPUTE :
+						(enum ft_stream)rnd_below(
+							&seed, FT_STREAM_EP + 1));
 	if (m->host_waits && once_in(3))
-		op[below((int)n)].host_waits = true;
+		op[rnd_below(&seed, (int)n)].host_waits = true;
 	return n;
 }
 
@@ -231,18 +229,19 @@ static void put_program(struct made *m, int stage)
 static void draw(struct made *m)
 {
 	memset(m, 0, sizeof(*m));
-	m->stages = 1 + below(STAGES);
-	m->pipelines = 1 + below(2);
+	m->stages = 1 + rnd_below(&seed, STAGES);
+	m->pipelines = 1 + rnd_below(&seed, 2);
 	m->calm = once_in(2);
 	m->shares = once_in(3);
 	m->host_waits = once_in(3);
 	for (int i = 0; i < 4; i++)
 		m->path[i] = (struct network_path){
-			.n_uses = 1 + below(2),
-			.link = { (uint32_t)below(2), 2 },
-			.use = { (float)(1 + below(4)) / 4, (float)(1 + below(4)) / 4 },
+			.n_uses = 1 + rnd_below(&seed, 2),
+			.link = { (uint32_t)rnd_below(&seed, 2), 2 },
+			.use = { (float)(1 + rnd_below(&seed, 4)) / 4,
+				 (float)(1 + rnd_below(&seed, 4)) / 4 },
 		};
-	m->micro_batches = m->stages + below(m->calm ? 36 : 12);
+	m->micro_batches = m->stages + rnd_below(&seed, m->calm ? 36 : 12);
 	for (int i = 0; i <= WORKS; i++)
 		draw_work(m, i);
 	for (int s = 0; s < m->stages; s++) {
@@ -260,8 +259,9 @@ static void draw(struct made *m)
 				      .host = m->host,
 				      .host_begin = m->begin,
 				      .host_total = m->total,
-				      .host_free = below(2),
-				      .meeting = (uint32_t)below(1 << FT_GROUP_PP) };
+				      .host_free = rnd_below(&seed, 2),
+				      .meeting = (uint32_t)rnd_below(
+					      &seed, 1 << FT_GROUP_PP) };
 	for (int i = 0; i < m->pipelines * m->stages; i++) {
 		int pipeline = i / m->stages, stage = i % m->stages;
 		int first = pipeline * m->stages;

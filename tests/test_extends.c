@@ -216,7 +216,7 @@ static void what_is_not_said_is_named_after_what_it_extends(void **state)
 				      from ? ", provenance: {kind: measured, source: "
 					     "a meter, date: 2026}" :
 					     "")),
-			EXTENDS_DERIVED, &err);
+			&err);
 		const char *called = name && extends ? "mine" : "h200 modified";
 		const struct node *is;
 

@@ -1,7 +1,5 @@
 /* tests/test_file.c - whole files in and out: what is read, written, replaced and left, on a disk and in a pipe */
 #include <dirent.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <sys/stat.h>
 
 #include "base/arena.h"

@@ -2,6 +2,7 @@
  * tests/test_fit_judged.c - which published products a fit keeps: drawn rows of a store, ours and others',
  * compared here pair by pair, whatever their order
  */
+#include "base/stats.h"
 #include "foretoken/hw.h"
 #include "tests/check.h"
 #include "tests/scratch.h"
@@ -66,13 +67,6 @@ static void draw(struct made *x, const char *dtype, int published, int ours, dou
 	}
 }
 
-static int rising(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return x < y ? -1 : x > y;
-}
-
 static bool counts(const struct ft_measurement *m, const char *dtype)
 {
 	return !strcmp(m->dtype, dtype) && !strcmp(m->layout, "forward");
@@ -98,7 +92,7 @@ static size_t apart(const struct made *x, const char *dtype, double *off, size_t
 				off[n++] = fabs(p->time_us - m->time_us) / m->time_us;
 		}
 	}
-	qsort(off, n, sizeof(*off), rising);
+	stats_sort(off, n);
 	return n;
 }
 

@@ -2,6 +2,7 @@
  * tests/test_fit_layout.c - what layouts of products cost, out of drawn rows among which each is looked for here one by
  * one; and what errors add up to
  */
+#include "base/stats.h"
 #include "foretoken/hw.h"
 #include "tests/check.h"
 #include "tests/scratch.h"
@@ -53,13 +54,6 @@ static void draw(struct made *x)
 	}
 }
 
-static int rising(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
-}
-
 /* The least that so much of them is not above. */
 static double part_of(const double *v, size_t n, double part)
 {
@@ -81,7 +75,7 @@ static void is_ratio(const struct fit_ratio *is, double *v, size_t n)
 		assert_int_equal(is->n, 0);
 		return;
 	}
-	qsort(v, n, sizeof(*v), rising);
+	stats_sort(v, n);
 	assert_int_equal(is->n, n);
 	near_frac(is->value, middle_of(v, n), 1e-12);
 	near_frac(is->low, part_of(v, n, 0.1), 1e-12);
@@ -275,7 +269,7 @@ static void errors_are_summed_up(void **state)
 			squares += v[k] * v[k];
 			shape[k] = kept[k] = (uint64_t)rnd_below(&seed, 12);
 		}
-		qsort(sorted, n, sizeof(*sorted), rising);
+		stats_sort(sorted, n);
 		fit_summarize(&g, v, shape, n);
 		assert_int_equal(g.n, n);
 		near_frac(2 + g.bias, 2 + sum / (double)n, 1e-12);

@@ -4,6 +4,7 @@
  */
 #include <math.h>
 
+#include "base/stats.h"
 #include "calibrate/fit.h"
 #include "foretoken/hw.h"
 #include "tests/check.h"
@@ -36,13 +37,6 @@ static struct ft_measurement *add(struct made *x, const char *kind, const char *
 	return &x->row[x->n++];
 }
 
-static int rising(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return x < y ? -1 : x > y;
-}
-
 /* A product that collectives slow down, or do not; collectives half as long as it at least. */
 static void draw(struct made *x, double compute_units, bool slowed)
 {
@@ -69,8 +63,8 @@ static void draw(struct made *x, double compute_units, bool slowed)
 	add(x, "launch", "gap")->time_us = 0.25 + rnd_below(&seed, 40) / 8.;
 	add(x, "launch", "graph")->time_us = 0.25 + rnd_below(&seed, 40) / 8.;
 	add(x, "launch", "other")->time_us = 77;
-	qsort(x->units, x->counted, sizeof(double), rising);
-	qsort(x->slower, x->counted, sizeof(double), rising);
+	stats_sort(x->units, x->counted);
+	stats_sort(x->slower, x->counted);
 }
 
 static bool near(double is, double want)
@@ -156,7 +150,7 @@ static double rate_of(const struct made *x, const char *dtype)
 				v[n++] = (x->row[k].p10_us > 0 ? x->row[k].p10_us :
 								 x->row[k].time_us) /
 					 x->row[i].time_us;
-	qsort(v, n, sizeof(double), rising);
+	stats_sort(v, n);
 	return !n    ? 0 :
 	       n % 2 ? fmin(1, v[n / 2]) :
 		       fmin(1, (v[n / 2 - 1] + v[n / 2]) / 2);

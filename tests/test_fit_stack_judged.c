@@ -4,6 +4,7 @@
  */
 #include <math.h>
 
+#include "base/stats.h"
 #include "foretoken/study.h"
 #include "tests/scratch.h"
 
@@ -103,13 +104,6 @@ static double error_of(const struct drawn *d, int i, double predicted)
 
 /* ---- sums --------------------------------------------------------------------------------- */
 
-static int rising(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
-}
-
 static void is_near(double is, double want)
 {
 	if (!(fabs(is - want) < 2e-3)) /* rates are written with four digits */
@@ -129,7 +123,7 @@ static void is_sum(const struct ft_summary *s, const struct drawn *d,
 		off[i] = fabs(e);
 		mean += off[i];
 	}
-	qsort(off, (size_t)n, sizeof(*off), rising);
+	stats_sort(off, (size_t)n);
 	assert_int_equal(s->n, n);
 	is_near(s->bias, bias / n);
 	is_near(s->mape, mean / n);

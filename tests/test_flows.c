@@ -1,23 +1,10 @@
 /* tests/test_flows.c - dated payments, and what they come to in the forms of others */
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include "tests/check.h"
 
-#include <cmocka.h>
+#include <math.h>
 
 #include "foretoken/cost.h"
 #include "tests/annuity.h"
-
-static void assert_near(double got, double want, double within)
-{
-	if (!(fabs(got - want) <= within))
-		fail_msg("%.9g, expected %.9g", got, want);
-}
 
 /* 1,024 GPUs: 30 M USD of servers, 4 M of network, 2 M of the rest. */
 static struct ft_deal a_deal(void)

@@ -14,14 +14,9 @@ enum { DRAWS = 30, LAYERS = 40 };
 
 static uint64_t seed = 71;
 
-static int below(int n)
-{
-	return (int)(rnd(&seed) % (uint32_t)n);
-}
-
 static double drawn_s(void)
 {
-	return below(8) ? (double)below(1000000) * 1e-7 : 0;
+	return rnd_below(&seed, 8) ? (double)rnd_below(&seed, 1000000) * 1e-7 : 0;
 }
 
 /* ---- a step beside another ------------------------------------------------------------ */
@@ -43,12 +38,14 @@ static struct ft_trace_time drawn_time(void)
 
 static void draw_side(struct ft_trace_side *s, struct ft_trace_time of[LAYERS][2])
 {
-	*s = (struct ft_trace_side){ .layers = below(5) ? 1 + below(LAYERS) : 0,
-				     .why = "nothing repeats",
-				     .in_forward = 3 + below(9),
-				     .in_backward = below(3) ? 5 + below(9) : 0,
-				     .layer = of,
-				     .outside = drawn_time() };
+	*s = (struct ft_trace_side){
+		.layers = rnd_below(&seed, 5) ? 1 + rnd_below(&seed, LAYERS) : 0,
+		.why = "nothing repeats",
+		.in_forward = 3 + rnd_below(&seed, 9),
+		.in_backward = rnd_below(&seed, 3) ? 5 + rnd_below(&seed, 9) : 0,
+		.layer = of,
+		.outside = drawn_time()
+	};
 	for (int64_t i = 0; i < s->layers; i++)
 		for (int k = 0; k < 2; k++)
 			of[i][k] = drawn_time();
@@ -63,7 +60,7 @@ static void draw_gaps(struct gaps *g)
 	for (int i = 0; i < FT_TRACE_GAPS; i++)
 		g->gap[i] =
 			(struct ft_trace_gap){ what[i], drawn_s(), drawn_s(), i > 4 };
-	if (below(6))
+	if (rnd_below(&seed, 6))
 		g->gap[FT_TRACE_GAPS - 1].recorded_s += 0.05;
 	else
 		g->gap[FT_TRACE_GAPS - 1].recorded_s = 0;

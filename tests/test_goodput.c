@@ -1,25 +1,13 @@
 /* tests/test_goodput.c - what failures leave of a job's time, against a run of months */
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
+#include "tests/check.h"
 
-#include <cmocka.h>
+#include <math.h>
 
 #include <gsl/gsl_errno.h>
 #include <gsl/gsl_min.h>
 #include <gsl/gsl_randist.h>
 
 #include "cost/goodput.h"
-
-static void assert_near(double got, double want, double within)
-{
-	if (!(fabs(got - want) <= within))
-		fail_msg("%.9g, expected %.9g", got, want);
-}
 
 /* ---- the obvious way: one failure after another ------------------------------------ */
 

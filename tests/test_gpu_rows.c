@@ -278,14 +278,6 @@ static struct ft_work product(enum ft_dtype dtype)
 	return w;
 }
 
-static void write_text(const char *path, const char *text)
-{
-	FILE *out = fopen(path, "w");
-
-	fputs(text, out);
-	fclose(out);
-}
-
 /* It is told, with its place, to each who needs the rows, and to nobody else. */
 static void a_mistake_is_told_to_who_asks_for_the_rows(void **state)
 {

@@ -4,6 +4,7 @@
  */
 #include <math.h>
 
+#include "base/stats.h"
 #include "study/host_rows.h"
 #include "tests/made_recording.h"
 
@@ -118,16 +119,9 @@ static double waited_us(const struct drawn *d, int call)
 	return sum;
 }
 
-static int rising(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
-}
-
 static double median(double *v, int n)
 {
-	qsort(v, (size_t)n, sizeof(*v), rising);
+	stats_sort(v, (size_t)n);
 	return n % 2 ? v[n / 2] : (v[n / 2 - 1] + v[n / 2]) / 2;
 }
 

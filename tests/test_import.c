@@ -2,15 +2,6 @@
 #include "tests/published.h"
 #include "tests/scratch.h"
 
-static void write_text(const char *path, const char *text)
-{
-	FILE *out = fopen(path, "w");
-
-	assert_non_null(out);
-	fputs(text, out);
-	assert_int_equal(fclose(out), 0);
-}
-
 static void nccl_tests_text_is_read(void **state)
 {
 	struct scratch *x = *state;

@@ -13,11 +13,6 @@ enum { ROWS = 120 };
 
 static uint64_t seed = 10;
 
-static int pick(int n)
-{
-	return (int)(rnd(&seed) % (uint32_t)n);
-}
-
 /* A row as it is written, and the time that it has. */
 struct row {
 	const char *kernel, *op, *dtype, *layout, *impl, *pass, *fabric;
@@ -30,25 +25,30 @@ static struct row any_row(void)
 {
 	static const char *const kernels[] = { "gemm", "attention", "copy", "rmsnorm" };
 	static const char *const ops[] = { "all_reduce", "all_gather", "all_to_all" };
-	struct row r = { .kernel = kernels[pick(4)], .op = "" };
+	struct row r = { .kernel = kernels[rnd_below(&seed, 4)], .op = "" };
 
-	if (pick(3) == 0)
-		r.op = ops[pick(3)], r.kernel = "";
-	r.dtype = pick(2) ? "bf16" : "fp8";
-	r.layout = pick(3) ? "wgrad" : "";
-	r.impl = pick(2) ? "cudnn" : "", r.pass = pick(2) ? "backward" : "forward";
-	r.fabric = pick(2) ? "nvlink" : "pcie";
-	r.m = 1 + pick(9000), r.n = 1 + pick(9000), r.k = 1 + pick(9000);
-	r.batch = 1 + pick(8), r.heads = 1 + pick(64), r.kv_heads = 1 + pick(64);
-	r.sequence = 1 + pick(9000), r.head_dim = 1 + pick(256), r.gpus = 2 + pick(30);
-	r.bytes = 1 + pick(1 << 30);
-	r.causal = pick(2), r.warm = pick(2), r.accumulate = pick(2);
-	r.in_step = pick(2), r.sustained = pick(2);
-	r.us = pick(2) ? (1 + pick(1000)) / 8.0 : 0;
+	if (rnd_below(&seed, 3) == 0)
+		r.op = ops[rnd_below(&seed, 3)], r.kernel = "";
+	r.dtype = rnd_below(&seed, 2) ? "bf16" : "fp8";
+	r.layout = rnd_below(&seed, 3) ? "wgrad" : "";
+	r.impl = rnd_below(&seed, 2) ? "cudnn" : "",
+	r.pass = rnd_below(&seed, 2) ? "backward" : "forward";
+	r.fabric = rnd_below(&seed, 2) ? "nvlink" : "pcie";
+	r.m = 1 + rnd_below(&seed, 9000), r.n = 1 + rnd_below(&seed, 9000),
+	r.k = 1 + rnd_below(&seed, 9000);
+	r.batch = 1 + rnd_below(&seed, 8), r.heads = 1 + rnd_below(&seed, 64),
+	r.kv_heads = 1 + rnd_below(&seed, 64);
+	r.sequence = 1 + rnd_below(&seed, 9000), r.head_dim = 1 + rnd_below(&seed, 256),
+	r.gpus = 2 + rnd_below(&seed, 30);
+	r.bytes = 1 + rnd_below(&seed, 1 << 30);
+	r.causal = rnd_below(&seed, 2), r.warm = rnd_below(&seed, 2),
+	r.accumulate = rnd_below(&seed, 2);
+	r.in_step = rnd_below(&seed, 2), r.sustained = rnd_below(&seed, 2);
+	r.us = rnd_below(&seed, 2) ? (1 + rnd_below(&seed, 1000)) / 8.0 : 0;
 	if (!r.us && r.op[0])
-		r.busbw = (1 + pick(400)) / 8.0;
+		r.busbw = (1 + rnd_below(&seed, 400)) / 8.0;
 	else if (!r.us && (r.kernel[0] == 'g' || r.kernel[0] == 'a'))
-		r.tflops = (1 + pick(90)) / 8.0;
+		r.tflops = (1 + rnd_below(&seed, 90)) / 8.0;
 	else if (!r.us)
 		r.us = 7;
 	return r;

@@ -4,7 +4,7 @@
  * Tables are drawn. No law near the one that is found fits their rows better; what rows deviate
  * by is carried by a system of equations that is solved by elimination.
  */
-#include "tests/check.h"
+#include "tests/seeded.h"
 #include "tests/eliminate.h"
 
 #include <math.h>
@@ -14,16 +14,6 @@
 enum { TABLES = 400, MOST_ROWS = 20 };
 
 static uint64_t seed = 4;
-
-static double draw(void)
-{
-	return rnd(&seed) / 2147483648.0;
-}
-
-static int pick(int n)
-{
-	return (int)(draw() * n);
-}
 
 struct table {
 	struct ft_collective_table t;

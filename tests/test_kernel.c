@@ -5,16 +5,9 @@
  * Sources: wave vector by arithmetic; cublasLt and cuDNN probes on an H200 and
  * kernels of PyTorch traces there; FlashAttention charts; hw/gpus/SOURCES.md.
  */
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include "tests/check.h"
 
-#include <cmocka.h>
+#include <math.h>
 
 #include "sim/kernel.h"
 
@@ -277,12 +270,6 @@ static void accumulation_and_groups_cost_more(void **state)
 	w.gemm.groups = 64;
 	more = burst_us(w);
 	assert_true(more > 1.05 * plain && more < 6 * plain);
-}
-
-static void near_frac(double value, double want, double tolerance)
-{
-	if (fabs(value / want - 1) > tolerance)
-		fail_msg("%g instead of %g", value, want);
 }
 
 /* Where n or k is no multiple of 16 bytes; m may be what it likes. */

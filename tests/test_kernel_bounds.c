@@ -4,8 +4,6 @@
  */
 #include "tests/check.h"
 
-#include <stdio.h>
-
 #include "sim/kernel.h"
 
 static const char *const names[] = { "h100-sxm", "h200",   "a100-80g",

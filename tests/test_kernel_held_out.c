@@ -10,18 +10,12 @@
  * measured ourselves (H200, H100; small sizes included) are the targets we state. Tuners'
  * grids (AMD) are rougher, each shape with a kernel of its own: theirs are apart.
  */
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include "tests/check.h"
 
-#include <cmocka.h>
+#include <math.h>
 
 #include "base/arena.h"
+#include "base/stats.h"
 #include "calibrate/store.h"
 #include "sim/kernel.h"
 
@@ -46,13 +40,6 @@ struct summary {
 	double mape, p90, rms;
 };
 
-static int by_size(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
-}
-
 static struct summary summarize(struct errors *e)
 {
 	struct summary s = { 0, 0, 0 };
@@ -62,7 +49,7 @@ static struct summary summarize(struct errors *e)
 		s.mape += e->of[i] / (double)e->n;
 		s.rms += e->of[i] * e->of[i] / (double)e->n;
 	}
-	qsort(e->of, e->n, sizeof(*e->of), by_size);
+	stats_sort(e->of, e->n);
 	s.p90 = e->of[e->n * 9 / 10];
 	s.rms = sqrt(s.rms);
 	return s;

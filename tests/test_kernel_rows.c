@@ -15,11 +15,6 @@ enum { ROWS = 120 };
 
 static uint64_t seed = 21;
 
-static int below(int n)
-{
-	return (int)(rnd(&seed) % (uint32_t)n);
-}
-
 static const char *const gpus[] = { "h100-sxm", "h200", "b200", "mi300x" };
 
 struct row {
@@ -40,18 +35,18 @@ static const char *or_empty(struct arena *mem, bool say, int64_t value)
 static void draw_gemm(struct arena *mem, struct row *r)
 {
 	struct ft_work *w = &r->work;
-	bool say = below(2);
+	bool say = rnd_below(&seed, 2);
 
 	*w = (struct ft_work){ .kind = FT_GEMM,
 			       .name = "gemm",
-			       .dtype = below(2) ? FT_BF16 : FT_FP8,
-			       .gemm = { .layout = (enum ft_layout)below(3),
-					 .m = 64 * (1 + below(128)),
-					 .n = 128 * (1 + below(64)),
-					 .k = 128 * (1 + below(64)),
-					 .groups = below(4) ? 1 : 4 } };
-	w->gemm.accumulate = w->gemm.layout == FT_WGRAD && below(2);
-	w->gemm.fast = w->dtype == FT_FP8 && below(2);
+			       .dtype = rnd_below(&seed, 2) ? FT_BF16 : FT_FP8,
+			       .gemm = { .layout = (enum ft_layout)rnd_below(&seed, 3),
+					 .m = 64 * (1 + rnd_below(&seed, 128)),
+					 .n = 128 * (1 + rnd_below(&seed, 64)),
+					 .k = 128 * (1 + rnd_below(&seed, 64)),
+					 .groups = rnd_below(&seed, 4) ? 1 : 4 } };
+	w->gemm.accumulate = w->gemm.layout == FT_WGRAD && rnd_below(&seed, 2);
+	w->gemm.fast = w->dtype == FT_FP8 && rnd_below(&seed, 2);
 	snprintf(r->text, sizeof(r->text),
 		 "gemm,%s,%s,%s,%lld,%lld,%lld,%s,%s,%s,,,,,,,,,,", gpus[r->gpu],
 		 w->dtype == FT_BF16 && say ? "" : ft_dtype_name(w->dtype),
@@ -71,18 +66,19 @@ static void draw_attention(struct arena *mem, struct row *r)
 	static const enum ft_pass of[] = { FT_PASS_FORWARD, FT_PASS_BACKWARD,
 					   FT_PASS_BOTH };
 	struct ft_work *w = &r->work;
-	int at = below(3), ratio = 1 << below(3);
-	bool say = below(2);
+	int at = rnd_below(&seed, 3), ratio = 1 << rnd_below(&seed, 3);
+	bool say = rnd_below(&seed, 2);
 
 	*w = (struct ft_work){ .kind = FT_ATTENTION,
 			       .name = "attention",
 			       .dtype = FT_BF16,
-			       .attention = { .pass = of[at],
-					      .batch = 1 + below(4),
-					      .kv_heads = 1 + below(8),
-					      .queries = 512 * (1 + below(16)),
-					      .qk_head_dim = below(2) ? 128 : 64,
-					      .causal = below(2) } };
+			       .attention = {
+				       .pass = of[at],
+				       .batch = 1 + rnd_below(&seed, 4),
+				       .kv_heads = 1 + rnd_below(&seed, 8),
+				       .queries = 512 * (1 + rnd_below(&seed, 16)),
+				       .qk_head_dim = rnd_below(&seed, 2) ? 128 : 64,
+				       .causal = rnd_below(&seed, 2) } };
 	w->attention.heads = ratio * w->attention.kv_heads;
 	w->attention.keys = w->attention.queries;
 	w->attention.v_head_dim = w->attention.qk_head_dim;
@@ -106,15 +102,15 @@ static void draw_memory(struct row *r, const struct ft_gpu *gpu)
 					      "add" };
 	const struct ft_memory_curve *curve;
 	struct ft_work *w = &r->work;
-	bool in_bytes = below(2);
-	int m = 256 * (1 + below(64)), n = 1024 * (1 + below(8));
-	double bytes = in_bytes ? 4096.0 * (1 + below(100000)) : 2.0 * m * n;
+	bool in_bytes = rnd_below(&seed, 2);
+	int m = 256 * (1 + rnd_below(&seed, 64)), n = 1024 * (1 + rnd_below(&seed, 8));
+	double bytes = in_bytes ? 4096.0 * (1 + rnd_below(&seed, 100000)) : 2.0 * m * n;
 
 	*w = (struct ft_work){ .kind = FT_MEMORY_BOUND,
-			       .name = kernel[below(5)],
+			       .name = kernel[rnd_below(&seed, 5)],
 			       .dtype = FT_BF16 };
 	w->memory.kernel = w->name;
-	w->memory.warm = below(3) == 0;
+	w->memory.warm = rnd_below(&seed, 3) == 0;
 	w->memory.row_bytes = in_bytes ? 0 : 2.0 * n;
 	curve = ft_gpu_memory_curve(gpu, w->name, w->memory.warm);
 	w->memory.bytes = bytes * (curve ? curve->traffic.value : 2);
@@ -137,8 +133,8 @@ static void draw_row(struct arena *mem, struct row *r, struct ft_gpu *const *gpu
 	bool memory;
 	size_t n;
 
-	r->gpu = below(4);
-	switch (below(3)) {
+	r->gpu = rnd_below(&seed, 4);
+	switch (rnd_below(&seed, 3)) {
 	case 0:
 		draw_gemm(mem, r);
 		break;
@@ -149,11 +145,11 @@ static void draw_row(struct arena *mem, struct row *r, struct ft_gpu *const *gpu
 		draw_memory(r, gpu[r->gpu]);
 	}
 	memory = r->work.kind == FT_MEMORY_BOUND;
-	r->sustained = below(3) == 0;
-	r->rate = !memory && below(2);
-	r->given = 10 + below(100000) * 0.01;
-	r->source = source[below(4)];
-	r->group = below(2) ? "mine" : "";
+	r->sustained = rnd_below(&seed, 3) == 0;
+	r->rate = !memory && rnd_below(&seed, 2);
+	r->given = 10 + rnd_below(&seed, 100000) * 0.01;
+	r->source = source[rnd_below(&seed, 4)];
+	r->group = rnd_below(&seed, 2) ? "mine" : "";
 	n = strlen(r->text);
 	snprintf(r->text + n, sizeof(r->text) - n, ",%s,%s,%s,%s,%s,%s,%s\n",
 		 memory && r->work.memory.warm ? "true" : "",

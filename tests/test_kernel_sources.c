@@ -1,14 +1,7 @@
 /* tests/test_kernel_sources.c - products of sources and formats of their own: tuners, nvfp4, mxfp8 */
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include "tests/check.h"
 
-#include <cmocka.h>
+#include <math.h>
 
 #include "base/arena.h"
 #include "base/node.h"

@@ -4,14 +4,8 @@
  * tests/data/kineto-step.json was written by hand: each operator once, with the
  * times that the cells below must have.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
 
-#include <cmocka.h>
+#include "tests/check.h"
 
 #include "calibrate/store.h"
 #include "recorded/kineto.h"

@@ -9,6 +9,8 @@
 
 #include "tests/made_recording.h"
 
+#include "base/stats.h"
+
 enum { QUEUED = 9, LATE = 12, IDLE = 21, ROUNDS = 40 };
 
 static uint64_t seed = 7;
@@ -17,13 +19,6 @@ static uint64_t seed = 7;
 static double between(int low, int high)
 {
 	return (low + (int)(rnd(&seed) % (uint64_t)(high - low))) / 10.;
-}
-
-static int rising(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return x < y ? -1 : x > y;
 }
 
 /* A stream as it is written: kernels of 100 us, numbered from 0. */
@@ -63,8 +58,8 @@ static void write_stream(struct stream *s, double *behind, double *launch)
 		op(s, called, 2, called + launch[i]);
 	}
 	op(s, s->end - 150 + 120, 1, s->end + 1);
-	qsort(behind, QUEUED, sizeof(*behind), rising);
-	qsort(launch, IDLE, sizeof(*launch), rising);
+	stats_sort(behind, QUEUED);
+	stats_sort(launch, IDLE);
 }
 
 /* With the n-th kernel as long as that, when the next begins. */

@@ -3,14 +3,8 @@
  *
  * `test_limits --write` writes the page anew.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
 
-#include <cmocka.h>
+#include "tests/check.h"
 
 #include "base/arena.h"
 #include "base/file.h"

@@ -1,6 +1,5 @@
 /* tests/test_lora.c - adapters: parameters, work, memory and gradients in closed form; mistakes */
 #include <math.h>
-#include <unistd.h>
 
 #include "tests/works.h"
 

@@ -1,6 +1,4 @@
 /* tests/test_masked_rates.c - attention that is given a mask, on GPUs with rows of it and without */
-#include <math.h>
-#include <string.h>
 
 #include "foretoken/hw.h"
 #include "sim/kernel.h"

@@ -11,11 +11,6 @@ enum { ASKED = 6000 };
 
 static uint64_t seed = 17;
 
-static int below(int n)
-{
-	return (int)(rnd(&seed) % (uint64_t)n);
-}
-
 static bool same_prediction(const struct ft_prediction *a,
 			    const struct ft_prediction *b)
 {
@@ -27,41 +22,41 @@ static bool same_prediction(const struct ft_prediction *a,
  * in one field. Texts are copies, so that they are compared by what they say. */
 static void draw_gemm(struct ft_work *w)
 {
-	w->gemm.layout = (enum ft_layout)below(3);
-	w->gemm.m = 4096 << below(2);
-	w->gemm.n = 2048 << below(2);
-	w->gemm.k = 4096 << below(2);
-	w->gemm.groups = 1 + 7 * below(2);
-	w->gemm.accumulate = w->gemm.layout == FT_WGRAD && below(2);
-	w->gemm.fast = below(2);
+	w->gemm.layout = (enum ft_layout)rnd_below(&seed, 3);
+	w->gemm.m = 4096 << rnd_below(&seed, 2);
+	w->gemm.n = 2048 << rnd_below(&seed, 2);
+	w->gemm.k = 4096 << rnd_below(&seed, 2);
+	w->gemm.groups = 1 + 7 * rnd_below(&seed, 2);
+	w->gemm.accumulate = w->gemm.layout == FT_WGRAD && rnd_below(&seed, 2);
+	w->gemm.fast = rnd_below(&seed, 2);
 }
 
 static void draw_attention(struct ft_work *w, char text[8])
 {
-	snprintf(text, 8, "%s", below(2) ? "fa2" : "cudnn");
-	w->attention.pass = below(2) ? FT_PASS_FORWARD : FT_PASS_BACKWARD;
-	w->attention.batch = 1 + below(2);
-	w->attention.heads = 32 << below(2);
-	w->attention.kv_heads = 8 << below(2);
-	w->attention.queries = 2048 << below(2);
-	w->attention.keys = 2048 << below(2);
-	w->attention.qk_head_dim = 64 << below(2);
-	w->attention.v_head_dim = 64 << below(2);
-	w->attention.window = 512 * below(2);
-	w->attention.causal = below(2);
-	w->attention.impl = below(3) ? text : NULL;
+	snprintf(text, 8, "%s", rnd_below(&seed, 2) ? "fa2" : "cudnn");
+	w->attention.pass = rnd_below(&seed, 2) ? FT_PASS_FORWARD : FT_PASS_BACKWARD;
+	w->attention.batch = 1 + rnd_below(&seed, 2);
+	w->attention.heads = 32 << rnd_below(&seed, 2);
+	w->attention.kv_heads = 8 << rnd_below(&seed, 2);
+	w->attention.queries = 2048 << rnd_below(&seed, 2);
+	w->attention.keys = 2048 << rnd_below(&seed, 2);
+	w->attention.qk_head_dim = 64 << rnd_below(&seed, 2);
+	w->attention.v_head_dim = 64 << rnd_below(&seed, 2);
+	w->attention.window = 512 * rnd_below(&seed, 2);
+	w->attention.causal = rnd_below(&seed, 2);
+	w->attention.impl = rnd_below(&seed, 3) ? text : NULL;
 }
 
 static void draw_memory(struct ft_work *w, char text[8])
 {
 	static const char *const kernels[] = { "copy", "rmsnorm", "softmax" };
 
-	snprintf(text, 8, "%s", kernels[below(3)]);
+	snprintf(text, 8, "%s", kernels[rnd_below(&seed, 3)]);
 	w->memory.kernel = text;
-	w->memory.bytes = 1e6 * (1 + below(12));
-	w->memory.row_bytes = 4096 * below(3);
-	w->memory.warm = below(2);
-	w->memory.low_priority = below(2);
+	w->memory.bytes = 1e6 * (1 + rnd_below(&seed, 12));
+	w->memory.row_bytes = 4096 * rnd_below(&seed, 3);
+	w->memory.warm = rnd_below(&seed, 2);
+	w->memory.low_priority = rnd_below(&seed, 2);
 }
 
 static void works_are_remembered_as_they_are(void **state)
@@ -75,15 +70,15 @@ static void works_are_remembered_as_they_are(void **state)
 	ok_or_say(gpu[0] && gpu[1], err);
 	for (int i = 0; i < ASKED; i++) {
 		char text[8];
-		struct ft_work w = { .kind = (enum ft_work_kind)below(3),
+		struct ft_work w = { .kind = (enum ft_work_kind)rnd_below(&seed, 3),
 				     .name = "w",
 				     .dtype = FT_BF16 };
-		const struct ft_gpu *of = gpu[below(2)];
-		enum ft_clock clock = (enum ft_clock)below(2);
+		const struct ft_gpu *of = gpu[rnd_below(&seed, 2)];
+		enum ft_clock clock = (enum ft_clock)rnd_below(&seed, 2);
 		struct ft_prediction want, got;
 
 		if (w.kind == FT_GEMM) {
-			w.dtype = below(2) ? FT_BF16 : FT_FP8;
+			w.dtype = rnd_below(&seed, 2) ? FT_BF16 : FT_FP8;
 			draw_gemm(&w);
 		} else if (w.kind == FT_ATTENTION) {
 			draw_attention(&w, text);
@@ -119,16 +114,17 @@ static void draw_call(struct ft_collective_call *c)
 	/* of six neighbours those from rank 0 on are in one node, the next ones in two */
 	static const int64_t members[] = { 6, 8, 16, 24 };
 
-	*c = call_of((enum ft_collective)below(4), 65536. * (1 + below(20)),
-		     members[below(4)], 1 + 7 * below(2));
-	c->shape.tiles = below(2);
+	*c = call_of((enum ft_collective)rnd_below(&seed, 4),
+		     65536. * (1 + rnd_below(&seed, 20)), members[rnd_below(&seed, 4)],
+		     1 + 7 * rnd_below(&seed, 2));
+	c->shape.tiles = rnd_below(&seed, 2);
 	if (c->op == FT_ALL_TO_ALL)
-		c->fanout.copies = 8 * below(2);
-	if (c->fanout.copies > 0 && below(3)) {
-		c->fanout.groups = 2 + below(2);
-		c->fanout.of = 4 << below(2);
+		c->fanout.copies = 8 * rnd_below(&seed, 2);
+	if (c->fanout.copies > 0 && rnd_below(&seed, 3)) {
+		c->fanout.groups = 2 + rnd_below(&seed, 2);
+		c->fanout.of = 4 << rnd_below(&seed, 2);
 	}
-	if (below(6) == 0)
+	if (rnd_below(&seed, 6) == 0)
 		c->algorithm = "ring";
 }
 
@@ -144,8 +140,8 @@ static void collectives_are_remembered_as_they_are(void **state)
 
 	(void)state;
 	for (int i = 0; i < ASKED; i++) {
-		const struct ft_cluster *c = of[below(2)];
-		const struct ft_ccl *by = ccl[below(2)];
+		const struct ft_cluster *c = of[rnd_below(&seed, 2)];
+		const struct ft_ccl *by = ccl[rnd_below(&seed, 2)];
 		struct ft_collective_call call;
 		struct ft_collective_result want, got;
 		struct ft_error err;

@@ -1,14 +1,7 @@
 /* tests/test_model.c - parameters and FLOPs of the model zoo */
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include "tests/check.h"
 
-#include <cmocka.h>
+#include <math.h>
 
 #include "base/arena.h"
 #include "base/file.h"
@@ -31,7 +24,7 @@ static struct ft_model *load(const char *yaml)
 	return model;
 }
 
-static void assert_near(double got, double want, double frac, const char *what)
+static void assert_near_of(double got, double want, double frac, const char *what)
 {
 	if (fabs(got - want) > frac * fabs(want))
 		fail_msg("%s: %.6g, expected %.6g", what, got, want);
@@ -102,8 +95,8 @@ static void presets_have_the_published_parameters(void **state)
 	for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++) {
 		struct ft_model *m = load(known[i].name);
 
-		assert_near(ft_model_parameters(m), known[i].parameters,
-			    known[i].frac + 1e-12, known[i].name);
+		assert_near_of(ft_model_parameters(m), known[i].parameters,
+			       known[i].frac + 1e-12, known[i].name);
 		ft_model_free(m);
 	}
 }
@@ -133,8 +126,8 @@ static void a_token_uses_the_published_active_parameters(void **state)
 	for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++) {
 		struct ft_model *m = load(known[i].name);
 
-		assert_near(ft_model_active_parameters(m), known[i].parameters,
-			    known[i].frac, known[i].name);
+		assert_near_of(ft_model_active_parameters(m), known[i].parameters,
+			       known[i].frac, known[i].name);
 		ft_model_free(m);
 	}
 }
@@ -160,8 +153,8 @@ static void mpt_counts_its_positions_once_the_sequence_is_known(void **state)
 		struct ft_model *m = load(known[i].name);
 
 		ft_model_fit(m, &(struct ft_plan){ .sequence = known[i].sequence });
-		assert_near(ft_model_parameters(m), known[i].parameters, 1e-12,
-			    known[i].name);
+		assert_near_of(ft_model_parameters(m), known[i].parameters, 1e-12,
+			       known[i].name);
 		ft_model_free(m);
 	}
 }
@@ -193,7 +186,7 @@ static void flops_agree_with_published_counts(void **state)
 		double got = ft_model_flop_per_token(m, 1, known[i].sequence,
 						     known[i].causal);
 
-		assert_near(got, known[i].flop, known[i].frac, known[i].name);
+		assert_near_of(got, known[i].flop, known[i].frac, known[i].name);
 		ft_model_free(m);
 	}
 }

@@ -1,13 +1,6 @@
 /* tests/test_model_keys.c - no key of a model is without effect */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include <cmocka.h>
+#include "tests/check.h"
 
 #include "base/arena.h"
 #include "base/node.h"

@@ -28,15 +28,6 @@ static struct ft_model *model_of(const char *yaml, struct ft_error *err)
 	return model;
 }
 
-static void write_file(const char *path, const char *text)
-{
-	FILE *f = fopen(path, "w");
-
-	assert_non_null(f);
-	fputs(text, f);
-	assert_int_equal(fclose(f), 0);
-}
-
 /* What a name cannot hold is a dash, at its begin an x; not more than a name's length. */
 static void obvious_name(const char *leaf, char *to)
 {
@@ -73,7 +64,7 @@ static void a_file_may_be_called_anything(void **state)
 		leaf[n] = '\0';
 		snprintf(path, sizeof(path), "%s/%s%s", folder, leaf, ends[i % 3]);
 		snprintf(yaml, sizeof(yaml), "\"%s\"", path);
-		write_file(path, "{" KEYS "}");
+		write_text(path, "{" KEYS "}");
 		model = model_of(yaml, &err);
 		ok_or_say(model, err);
 		obvious_name(leaf, want);
@@ -115,7 +106,7 @@ static void the_decoder_is_inside(void **state)
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
 		struct ft_model *model;
 
-		write_file(path, cases[i].json);
+		write_text(path, cases[i].json);
 		model = model_of(yaml, &err);
 		if (!model)
 			fail_msg("%s: %s", cases[i].json, err.text);

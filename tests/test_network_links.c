@@ -382,11 +382,13 @@ static double slowest_solved(const struct network *w, size_t part, int64_t by)
 	const struct network_part *p = &w->part[part];
 	gsl_rng *rng = gsl_rng_alloc(gsl_rng_mt19937);
 	struct arena mem = { 0 };
+	double *capacity = ARENA_ARRAY(&mem, w->n_links, double), least = 1;
 	struct share s;
-	double least = 1;
 
 	gsl_rng_set(rng, (unsigned long)(w->c->imperfections.seed + part));
-	share_init(&s, &mem, w->capacity, w->n_links);
+	for (size_t l = 0; l < w->n_links; l++)
+		capacity[l] = w->capacity[l] / w->line;
+	share_init(&s, &mem, capacity, w->n_links);
 	for (int64_t i = p->first_node; i < p->first_node + p->nodes; i++) {
 		int64_t from = w->order[i], to, split;
 
@@ -398,13 +400,16 @@ static double slowest_solved(const struct network *w, size_t part, int64_t by)
 			struct links_flow f = { from, to, k / split, 0.5 };
 			uint32_t link[SHARE_HOPS];
 			size_t hops = links_route(w, rng, &f, link);
+			float use[SHARE_HOPS];
 
-			share_add(&s, link, NULL, hops, 1. / (double)split, INFINITY);
+			for (size_t h = 0; h < hops; h++)
+				use[h] = (float)(1. / (double)split);
+			share_add(&s, link, use, hops);
 		}
 	}
 	share_solve(&s);
 	for (size_t f = 0; f < s.n_flows; f++)
-		least = fmin(least, s.flow[f].rate / (s.flow[f].weight * w->line));
+		least = fmin(least, s.flow[f].rate);
 	gsl_rng_free(rng);
 	arena_release(&mem);
 	return fmax(least, 1e-3);

@@ -14,12 +14,6 @@ enum { DRAWS = 15, ROWS = 60, NS = 1000 };
 
 static uint64_t seed = 19;
 
-static int below(int n)
-{
-	seed = seed * 6364136223846793005u + 1442695040888963407u;
-	return (int)((seed >> 33) % (uint32_t)n);
-}
-
 static const char schema[] =
 	"CREATE TABLE StringIds (id INTEGER PRIMARY KEY, value TEXT NOT NULL);"
 	"CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL (start INT, end INT, deviceId INT, "
@@ -66,12 +60,13 @@ struct drawn {
 
 static struct row drawn_row(struct drawn *d, const char *name, long long lane)
 {
-	struct row r = { .from = 1700000000000000000ll + below(2000000000),
-			 .correlation = below(1 << 30),
+	struct row r = { .from = 1700000000000000000ll + rnd_below(&seed, 2000000000),
+			 .correlation = rnd_below(&seed, 1 << 30),
 			 .lane = lane,
 			 .name = name };
 
-	r.to = r.from + below(3000000) - (below(20) ? 0 : 3000001);
+	r.to = r.from + rnd_below(&seed, 3000000) -
+	       (rnd_below(&seed, 20) ? 0 : 3000001);
 	d->negative += r.to < r.from;
 	return r;
 }
@@ -84,7 +79,8 @@ static void put_kernels(struct drawn *d, sqlite3 *db)
 	for (int i = 0; i < 4; i++)
 		run(db, "INSERT INTO StringIds VALUES (%d, '%s')", i + 1, name[i]);
 	for (int i = 0; i < ROWS; i++) {
-		int stream = 7 + below(5), device = 0, at = below(4);
+		int stream = 7 + rnd_below(&seed, 5), device = 0,
+		    at = rnd_below(&seed, 4);
 		struct row r = drawn_row(d, name[at], 100 * device + stream);
 
 		run(db,
@@ -105,7 +101,7 @@ static void put_copies(struct drawn *d, sqlite3 *db)
 
 	for (int fill = 0; fill < 2; fill++) /* a table behind the other */
 		for (int i = 0; i < ROWS / 2; i++) {
-			int at = fill ? 5 : below(5);
+			int at = fill ? 5 : rnd_below(&seed, 5);
 			struct row r = drawn_row(d, copy[at].name, 7);
 
 			r.copy = true;
@@ -135,9 +131,9 @@ static void put_calls(struct drawn *d, sqlite3 *db)
 		run(db, "INSERT INTO StringIds VALUES (%d, '%s')", i + 10,
 		    call[i].name);
 	for (int i = 0; i < ROWS; i++) {
-		int at = below(6);
+		int at = rnd_below(&seed, 6);
 		size_t negative = d->negative;
-		struct row r = drawn_row(d, call[at].name, 40 + below(3));
+		struct row r = drawn_row(d, call[at].name, 40 + rnd_below(&seed, 3));
 
 		run(db,
 		    "INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES (%lld, %lld, %lld, "
@@ -156,10 +152,11 @@ static void put_ranges(struct drawn *d, sqlite3 *db)
 {
 	run(db, "INSERT INTO StringIds VALUES (30, 'by number')");
 	for (int i = 0; i < ROWS; i++) {
-		int type = 58 + below(4);
-		bool ends = below(5) > 0, here = below(2), kept;
+		int type = 58 + rnd_below(&seed, 4);
+		bool ends = rnd_below(&seed, 5) > 0, here = rnd_below(&seed, 2), kept;
 		size_t negative = d->negative;
-		struct row r = drawn_row(d, here ? "here" : "by number", 40 + below(3));
+		struct row r = drawn_row(d, here ? "here" : "by number",
+					 40 + rnd_below(&seed, 3));
 		char to[32] = "NULL";
 
 		kept = ends && (type == 59 || type == 60);

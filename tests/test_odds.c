@@ -11,12 +11,6 @@
 #include "cost/odds.h"
 #include "cost/split.h"
 
-static void assert_near(double got, double want, double within)
-{
-	if (!(fabs(got - want) <= within))
-		fail_msg("%.9g, expected %.9g", got, want);
-}
-
 /* ---- the split log-normal --------------------------------------------------------------- */
 
 static void quantiles_are_those_asked_for(void **state)

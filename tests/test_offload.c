@@ -14,7 +14,7 @@ enum { LAYERS = 8, MICRO_BATCHES = 4, RANKS = 4 };
 /* Bytes that the layers of one rank keep for one micro-batch. */
 static double kept(const struct ft_graph *g)
 {
-	return LAYERS * segment_of(g, "forward")->net_bytes[FT_MEMORY_ACTIVATIONS];
+	return LAYERS * kept_by_layer(g);
 }
 
 static void as_many_bytes_leave_and_come_back(void **state)

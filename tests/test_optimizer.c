@@ -22,11 +22,6 @@ struct drawn {
 
 static uint64_t seed = 29;
 
-static int below(int n)
-{
-	return (int)(rnd(&seed) % (uint64_t)n);
-}
-
 /* All parameters, and those of routed experts: three matrices of each. */
 static void count(struct drawn *d)
 {
@@ -54,29 +49,31 @@ static const char *optimizer_of(const char *stack, const char *sharding)
 					      "adafactor" };
 	bool many = !strcmp(stack, "torch-2.11-eager") || !strcmp(stack, "generic");
 
-	if (many && below(2))
-		return others[below(strcmp(sharding, "ddp") ? 2 : 4)];
-	return below(3) ? "adam" : "muon";
+	if (many && rnd_below(&seed, 2))
+		return others[rnd_below(&seed, strcmp(sharding, "ddp") ? 2 : 4)];
+	return rnd_below(&seed, 3) ? "adam" : "muon";
 }
 
 static void draw(struct drawn *d)
 {
 	static const char *const precisions[] = { "bf16", "bf16", "fp8" };
-	int routed = below(2), ep = routed ? 1 << below(3) : 1;
-	const char *stack = stacks[below(routed ? 3 : 5)];
-	const char *sharding = shardings[below(strcmp(stack, deepspeed) ? 4 : 3)];
+	int routed = rnd_below(&seed, 2), ep = routed ? 1 << rnd_below(&seed, 3) : 1;
+	const char *stack = stacks[rnd_below(&seed, routed ? 3 : 5)];
+	const char *sharding =
+		shardings[rnd_below(&seed, strcmp(stack, deepspeed) ? 4 : 3)];
 	char training[400];
 
-	*d = (struct drawn){ .replicas = 4 << below(2) };
-	if (below(6) == 0 && ep == 1)
+	*d = (struct drawn){ .replicas = 4 << rnd_below(&seed, 2) };
+	if (rnd_below(&seed, 6) == 0 && ep == 1)
 		d->replicas = 1;
 	snprintf(training, sizeof(training),
 		 "{sequence_length: 1024, global_batch_size: 16, micro_batch_size: 1, "
 		 "sharding: %s, gradient_dtype: %s, master_weights: %s, optimizer: %s, "
 		 "precision: %s, parallel: {tp: 1, pp: 1, vpp: 1, ep: %d}, overlap: "
 		 "{dp: false, param_gather: false}}",
-		 sharding, below(2) ? "fp32" : "bf16", below(3) ? "true" : "false",
-		 optimizer_of(stack, sharding), precisions[below(3)], ep);
+		 sharding, rnd_below(&seed, 2) ? "fp32" : "bf16",
+		 rnd_below(&seed, 3) ? "true" : "false", optimizer_of(stack, sharding),
+		 precisions[rnd_below(&seed, 3)], ep);
 	build(&d->p, models[routed], training, stack, d->replicas);
 	count(d);
 }

@@ -1,12 +1,8 @@
 /* tests/test_probe_reference.c - what the GPU probes are checked against: attention's
  * gradients by finite differences, collectives against what ranks do with whole buffers */
+#include "tests/check.h"
+
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdlib.h>
-#include <string.h>
-#include <cmocka.h>
 
 #include "calibrate/probes/reference.c"
 

@@ -25,11 +25,6 @@
 enum { S = 1024, H = 512, F = 1536, LAYERS = 8 };
 
 /* Bytes that a layer keeps. */
-static double kept(const struct ft_graph *g)
-{
-	return segment_of(g, "forward")->net_bytes[FT_MEMORY_ACTIVATIONS];
-}
-
 struct module {
 	const char *model, *modules;
 	const char *again[10]; /* works of one layer that run once more */
@@ -139,10 +134,12 @@ static void modules_run_again_what_they_name_and_nothing_else(void **state)
 					 n);
 		}
 		if (m->fewer)
-			near_frac(kept(without.graph) - kept(with.graph), S * m->fewer,
-				  1e-12);
+			near_frac(kept_by_layer(without.graph) -
+					  kept_by_layer(with.graph),
+				  S * m->fewer, 1e-12);
 		else
-			assert_true(kept(with.graph) <= kept(without.graph));
+			assert_true(kept_by_layer(with.graph) <=
+				    kept_by_layer(without.graph));
 		drop(&with);
 		drop(&without);
 	}
@@ -377,7 +374,7 @@ static void autocast_keeps_residuals_of_plain_layers(void **state)
 					      "parallel: {tp: %d}"),
 					 cast ? "true" : "false", tp);
 				build(&p, kinds[i].model, plan, "torch-2.11-eager", 8);
-				bytes[cast] = kept(p.graph);
+				bytes[cast] = kept_by_layer(p.graph);
 				drop(&p);
 			}
 			assert_true(bytes[0] > 0);
@@ -404,11 +401,11 @@ static void autocast_holds_what_its_table_says(void **state)
 		near_frac(base[FT_MEMORY_GRADIENTS], 4 * n, 1e-9);
 		near_frac(base[FT_MEMORY_OPTIMIZER], 8 * n, 1e-9);
 		near_frac(base[FT_MEMORY_OTHER], (ranks > 1 ? 4 : 8) * n, 1e-9);
-		near_frac(kept(p.graph), 4. * H * S, 1e-9);
+		near_frac(kept_by_layer(p.graph), 4. * H * S, 1e-9);
 		drop(&p);
 		build(&p, DENSE, PLAN("recompute: full, master_weights: false"),
 		      "torch-2.11-eager", ranks);
-		near_frac(kept(p.graph), 2. * H * S, 1e-9);
+		near_frac(kept_by_layer(p.graph), 2. * H * S, 1e-9);
 		drop(&p);
 	}
 }

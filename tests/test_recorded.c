@@ -4,6 +4,7 @@
  * The replay of a recording with nothing changed must be the recording; how the order of
  * its operations is found is tried on made-up ranks whose truth is known.
  */
+#include "recorded/replay.h"
 #include "tests/made_recording.h"
 
 static void refused(const char *text, const char *why)
@@ -245,7 +246,7 @@ static void events_order_streams(void **state)
 	(void)state;
 	ok_or_say(p, err);
 	is_as_recorded(p);
-	assert_int_equal(ft_replay_cause(p, 0, 1), FT_REC_BY_EVENT);
+	assert_int_equal(p->rank[0].cause[1], FT_REC_BY_EVENT);
 	assert_int_equal(ft_replay_counts(p)->waits_by_time, 1);
 	assert_int_equal(step_with(p, slow, 1), 410000000);
 	assert_int_equal(step_with(p, fast, 1), 120000000);

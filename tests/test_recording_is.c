@@ -1,5 +1,4 @@
 /* tests/test_recording_is.c - which files are recordings, by what they begin with */
-#include <string.h>
 
 #include "foretoken/recorded.h"
 #include "tests/check.h"

@@ -268,8 +268,7 @@ static void work_out(const struct ft_asked *q, const struct ft_scenario *s,
 		     const struct ft_outcome *o, const struct ft_odds *odds,
 		     struct size *z)
 {
-	const struct ft_side side = ft_outcome_side(s, o);
-	const struct ft_deal deal = ft_deal_of(&side.purchase, &side.throughput);
+	const struct ft_deal deal = ft_outcome_deal(s, o);
 	const double kept[] = { odds->p90[FT_DRAWN_KEPT][0],
 				odds->p50[FT_DRAWN_KEPT][0],
 				odds->p10[FT_DRAWN_KEPT][0] };

@@ -111,11 +111,6 @@ static void a_loss_has_its_gradient_in_two_widths(void **state)
 	drop(&p);
 }
 
-static double kept(const struct ft_graph *g)
-{
-	return segment_of(g, "forward")->net_bytes[FT_MEMORY_ACTIVATIONS];
-}
-
 /* Three bytes for each that a turn keeps: its input alone, or, with nothing computed again, beside what
  * a compiled layer of PyTorch keeps also a gate's numbers, norms and rotated ones in fp32, and weights. */
 static void what_is_kept_is_stacked(void **state)
@@ -125,15 +120,15 @@ static void what_is_kept_is_stacked(void **state)
 
 	(void)state;
 	build(&p, MODEL, FULL, SCAN, 1);
-	near_frac(kept(p.graph), 2 * h * tokens, 1e-12);
+	near_frac(kept_by_layer(p.graph), 2 * h * tokens, 1e-12);
 	near_frac(sum_in(p.graph, NULL, "scan_keep").bytes, LAYERS * 3 * 2 * h * tokens,
 		  1e-12);
 	drop(&p);
 	build(&p, MODEL, NONE, SCAN, 1);
 	build(&torch, MODEL, NONE, "torch-2.11-compile", 1);
-	near_frac(kept(p.graph), kept(torch.graph) + more, 1e-9);
-	near_frac(sum_in(p.graph, NULL, "scan_keep").bytes, LAYERS * 3 * kept(p.graph),
-		  1e-9);
+	near_frac(kept_by_layer(p.graph), kept_by_layer(torch.graph) + more, 1e-9);
+	near_frac(sum_in(p.graph, NULL, "scan_keep").bytes,
+		  LAYERS * 3 * kept_by_layer(p.graph), 1e-9);
 	drop(&torch);
 	drop(&p);
 }

@@ -9,39 +9,69 @@
 
 static void small_systems_have_their_known_shares(void **state)
 {
-	/* A 10 {f1 f2}, B 4 {f1 f3}: f1 = 2, f2 = 8, f3 = 2 */
-	const double caps[] = { 10, 4 };
+	/* A 1 {f1 f2}, B 0.4 {f1 f3}: f1 = 0.2, f2 = 0.8, f3 = 0.2 */
+	const double caps[] = { 1, 0.4 };
 	const uint32_t ab[] = { 0, 1 }, a[] = { 0 }, b[] = { 1 };
 	struct arena mem = { 0 };
 	struct share s;
 
 	(void)state;
 	share_init(&s, &mem, caps, 2);
-	share_add(&s, ab, NULL, 2, 1, INFINITY);
-	share_add(&s, a, NULL, 1, 1, INFINITY);
-	share_add(&s, b, NULL, 1, 1, INFINITY);
+	share_add(&s, ab, NULL, 2);
+	share_add(&s, a, NULL, 1);
+	share_add(&s, b, NULL, 1);
 	share_solve(&s);
-	near_frac(s.flow[0].rate, 2, 1e-12);
-	near_frac(s.flow[1].rate, 8, 1e-12);
-	near_frac(s.flow[2].rate, 2, 1e-12);
+	near_frac(s.flow[0].rate, 0.2, 1e-12);
+	near_frac(s.flow[1].rate, 0.8, 1e-12);
+	near_frac(s.flow[2].rate, 0.2, 1e-12);
 	arena_release(&mem);
+}
 
-	/* weights 1:2:3 on 12 */
-	mem = (struct arena){ 0 };
-	share_init(&s, &mem, (const double[]){ 12 }, 1);
+/* Classes of one, two and three flows on a link; then another in place of the first. */
+static void classes_share_a_link_by_their_size(void **state)
+{
+	const uint32_t ab[] = { 0, 1 };
+	struct arena mem = { 0 };
+	struct share s;
+
+	(void)state;
+	share_init(&s, &mem, (const double[]){ 1.2, 0.1 }, 2);
 	for (int i = 1; i <= 3; i++)
-		share_add(&s, a, NULL, 1, i, INFINITY);
+		share_add(&s, ab, (const float[]){ (float)i }, 1);
 	share_solve(&s);
 	for (int i = 0; i < 3; i++)
-		near_frac(s.flow[i].rate, 2 * (i + 1), 1e-12);
-	/* one limited to 1: the rest goes to the others */
+		near_frac(s.flow[i].rate, 1.2 / 6, 1e-12);
 	share_drop(&s, 0);
 	share_update(&s, 0);
-	near_frac(s.flow[1].rate, 12 * 2 / 5.0, 1e-12);
-	assert_int_equal(share_add(&s, a, NULL, 1, 1, 1), 0); /* the number is free */
+	near_frac(s.flow[1].rate, 1.2 / 5, 1e-12);
+	/* held back by a link of its own: the rest goes to the others */
+	assert_int_equal(share_add(&s, ab, NULL, 2), 0); /* the number is free */
 	share_update(&s, 0);
-	near_frac(s.flow[0].rate, 1, 1e-12);
-	near_frac(s.flow[2].rate, 11 * 3 / 5.0, 1e-12);
+	near_frac(s.flow[0].rate, 0.1, 1e-12);
+	near_frac(s.flow[2].rate, 1.1 / 5, 1e-12);
+	arena_release(&mem);
+}
+
+/* 2.5 for three, of which one gets 0.2 elsewhere: what is left is more than two can use. */
+static void no_flow_has_more_than_alone(void **state)
+{
+	const uint32_t ab[] = { 0, 1 };
+	struct arena mem = { 0 };
+	struct share s;
+
+	(void)state;
+	share_init(&s, &mem, (const double[]){ 2.5, 0.2 }, 2);
+	share_add(&s, ab, NULL, 2);
+	share_add(&s, ab, NULL, 1);
+	share_add(&s, ab, NULL, 1);
+	share_add(&s, ab, NULL, 0); /* on no link */
+	share_solve(&s);
+	near_frac(s.flow[0].rate, 0.2, 1e-12);
+	for (int i = 1; i < 4; i++)
+		assert_true(s.flow[i].rate == 1);
+	share_drop(&s, 2);
+	share_update(&s, 2);
+	assert_true(s.flow[1].rate == 1 && s.flow[2].rate == 0);
 	arena_release(&mem);
 }
 
@@ -60,7 +90,7 @@ static void obvious(const struct share *s, double *rate)
 		double step = INFINITY;
 
 		for (size_t l = 0; l < s->n_links; l++) {
-			double room = s->link[l].capacity, weight = 0;
+			double room = s->link[l].capacity, uses = 0;
 
 			for (size_t f = 0; f < s->n_flows; f++)
 				for (int h = 0; h < s->flow[f].hops; h++)
@@ -69,27 +99,22 @@ static void obvious(const struct share *s, double *rate)
 						double use = (double)s->flow[f].use[h];
 
 						room -= rate[f] * use;
-						weight +=
-							fixed[f] ?
-								0 :
-								use * s->flow[f].weight;
+						uses += fixed[f] ? 0 : use;
 					}
-			if (weight > 0 && room / weight < step)
-				step = room > 0 ? room / weight : 0;
+			if (uses > 0 && room / uses < step)
+				step = room > 0 ? room / uses : 0;
 		}
 		for (size_t f = 0; f < s->n_flows; f++)
-			if (!fixed[f] &&
-			    s->flow[f].limit / s->flow[f].weight - level < step)
-				step = s->flow[f].limit / s->flow[f].weight - level;
+			if (!fixed[f] && 1 - level < step)
+				step = 1 - level;
 		if (isinf(step))
 			break;
 		level += step;
 		for (size_t f = 0; f < s->n_flows; f++)
 			if (!fixed[f])
-				rate[f] = level * s->flow[f].weight;
+				rate[f] = level;
 		for (size_t f = 0; f < s->n_flows; f++) {
-			bool stop =
-				!fixed[f] && rate[f] >= s->flow[f].limit * (1 - 1e-12);
+			bool stop = !fixed[f] && rate[f] >= 1 - 1e-12;
 
 			for (int h = 0; h < s->flow[f].hops && !fixed[f]; h++) {
 				double load = 0;
@@ -129,8 +154,7 @@ static uint32_t random_flow(struct share *s, uint64_t *seed, size_t links)
 				j = 0;
 			}
 	}
-	return share_add(s, link, use, hops, 1 + rnd(seed) % 4,
-			 rnd(seed) % 3 ? INFINITY : 1.0 + rnd(seed) % 30);
+	return share_add(s, link, use, hops);
 }
 
 static void invariants(const struct share *s)
@@ -139,18 +163,17 @@ static void invariants(const struct share *s)
 		assert_true(s->link[l].load <= s->link[l].capacity * (1 + 1e-9));
 	for (size_t f = 0; f < s->n_flows; f++) {
 		const struct share_flow *x = &s->flow[f];
-		bool held = !x->active || x->rate >= x->limit * (1 - 1e-9);
+		bool held = !x->active || x->rate >= 1 - 1e-9;
 
-		/* it is at its limit, or on a full link on which none has more
-		 * for its weight */
+		/* it has all that it can use, or is on a full link on which none
+		 * has more */
 		for (int h = 0; h < x->hops && !held; h++) {
 			const struct share_link *l = &s->link[x->link[h]];
 			bool most = l->load >= l->capacity * (1 - 1e-7);
 
 			for (uint32_t k = 0; k < l->n; k++)
-				most &= s->flow[l->on[k] / SHARE_HOPS].rate /
-						s->flow[l->on[k] / SHARE_HOPS].weight <=
-					x->rate / x->weight * (1 + 1e-7);
+				most &= s->flow[l->on[k] / SHARE_HOPS].rate <=
+					x->rate * (1 + 1e-7);
 			held = most;
 		}
 		assert_true(held);
@@ -160,6 +183,7 @@ static void invariants(const struct share *s)
 static void scratch_agrees_with_the_obvious_solver(void **state)
 {
 	uint64_t seed = 11;
+	int free_flows = 0;
 
 	(void)state;
 	for (int round = 0; round < 60; round++) {
@@ -171,17 +195,20 @@ static void scratch_agrees_with_the_obvious_solver(void **state)
 		if (links < 5)
 			links = 5;
 		for (size_t i = 0; i < links; i++)
-			caps[i] = 1 + rnd(&seed) % 100;
+			caps[i] = (1 + rnd(&seed) % 100) / 5.;
 		share_init(&s, &mem, caps, links);
 		for (int i = 0; i < 40; i++)
 			random_flow(&s, &seed, links);
 		share_solve(&s);
 		invariants(&s);
 		obvious(&s, rate);
-		for (size_t f = 0; f < s.n_flows; f++)
+		for (size_t f = 0; f < s.n_flows; f++) {
 			near_frac(s.flow[f].rate, rate[f], 1e-6);
+			free_flows += s.flow[f].rate == 1;
+		}
 		arena_release(&mem);
 	}
+	assert_in_range(free_flows, 240, 1200); /* of 2,400: some, and not most */
 }
 
 static void updates_agree_with_scratch(void **state)
@@ -195,7 +222,7 @@ static void updates_agree_with_scratch(void **state)
 		struct share s;
 
 		for (int i = 0; i < 40; i++)
-			caps[i] = 1 + rnd(&seed) % 100;
+			caps[i] = (1 + rnd(&seed) % 100) / 10.;
 		share_init(&s, &mem, caps, 40);
 		for (int i = 0; i < 60; i++)
 			random_flow(&s, &seed, 40);
@@ -224,6 +251,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(small_systems_have_their_known_shares),
+		cmocka_unit_test(classes_share_a_link_by_their_size),
+		cmocka_unit_test(no_flow_has_more_than_alone),
 		cmocka_unit_test(scratch_agrees_with_the_obvious_solver),
 		cmocka_unit_test(updates_agree_with_scratch),
 	};

@@ -10,11 +10,6 @@
 enum { LAYERS = 2, SEQUENCE = 2048, TOKENS = 2 * SEQUENCE };
 static const double scores = 16.0 * SEQUENCE * TOKENS;
 
-static double kept_of(const struct ft_graph *g)
-{
-	return segment_of(g, "forward")->net_bytes[FT_MEMORY_ACTIVATIONS];
-}
-
 /* c tanh(x / c) in 16 bit: a factor, the tanh, a factor (4 each), and backward the gradient of the tanh takes
  * 6. Its output and the softmax's stay, 2 bytes each. NeMo's Gemma 2 is so; a plain loop's mask goes by
  * flash attention all the same. */
@@ -32,7 +27,8 @@ static void capped_scores_are_not_fused(void **state)
 	expect(&with, "score_cap", 2 * LAYERS, 13 * scores, 3);
 	assert_true(sum_of(with.graph, "scores").n == 3 * LAYERS);
 	near_frac(sum_of(with.graph, "softmax").bytes, LAYERS * (3 + 4) * scores, 1e-9);
-	near_frac(kept_of(with.graph) - kept_of(without.graph), 4 * scores, 0.01);
+	near_frac(kept_by_layer(with.graph) - kept_by_layer(without.graph), 4 * scores,
+		  0.01);
 	assert_true(sum_of(without.graph, "attention").n == 2 * LAYERS);
 	assert_true(sum_of(without.graph, "score_cap").n == 0);
 	drop(&with);

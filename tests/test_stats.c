@@ -1,5 +1,4 @@
 /* tests/test_stats.c - order statistics as base/stats.h defines them */
-#include <math.h>
 
 #include "base/stats.h"
 #include "tests/check.h"

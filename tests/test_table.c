@@ -17,11 +17,6 @@ enum { DRAWS = 400, COLUMNS = 9, ROWS = 5, TEXT = 120, LEAST = 24, MOST = 60, EN
 
 static uint64_t seed = 5;
 
-static int below(int n)
-{
-	return (int)(rnd(&seed) % (uint32_t)n);
-}
-
 struct made {
 	int columns, rows;
 	bool right[COLUMNS];
@@ -46,7 +41,7 @@ static void draw_text(char to[TEXT], int words)
 
 	to[0] = '\0';
 	for (int i = 0; i < words; i++) {
-		const char *w = word[below(8)];
+		const char *w = word[rnd_below(&seed, 8)];
 
 		if (n + strlen(w) + 2 < TEXT)
 			n += (size_t)sprintf(to + n, "%s%s", i ? " " : "", w);
@@ -58,25 +53,28 @@ static void draw_cell(struct made *m, int row, int c)
 	char *to = m->cell[row][c];
 
 	if (!row)
-		snprintf(
-			to, TEXT, "%s%d",
-			(const char *const[]){ "n", "head of", "USD/Mtokens",
-					       "a-head-that-is-itself-long" }[below(4)],
-			c);
+		snprintf(to, TEXT, "%s%d",
+			 (const char *const[]){
+				 "n", "head of", "USD/Mtokens",
+				 "a-head-that-is-itself-long" }[rnd_below(&seed, 4)],
+			 c);
 	else if (m->right[c])
-		snprintf(to, TEXT, "%d.%d", below(2) ? below(10000000) : below(10),
-			 below(100));
-	else if (below(8))
-		draw_text(to, 1 + below(5));
+		snprintf(to, TEXT, "%d.%d",
+			 rnd_below(&seed, 2) ? rnd_below(&seed, 10000000) :
+					       rnd_below(&seed, 10),
+			 rnd_below(&seed, 100));
+	else if (rnd_below(&seed, 8))
+		draw_text(to, 1 + rnd_below(&seed, 5));
 	if (row && !c) /* a row begins where its first cell does */
 		snprintf(to, TEXT, "%s%d", m->right[0] ? "" : "row", row);
 }
 
 static void draw_table(struct made *m)
 {
-	*m = (struct made){ .columns = 1 + below(COLUMNS), .rows = 1 + below(ROWS) };
+	*m = (struct made){ .columns = 1 + rnd_below(&seed, COLUMNS),
+			    .rows = 1 + rnd_below(&seed, ROWS) };
 	for (int c = 0; c < m->columns; c++) {
-		m->right[c] = below(2);
+		m->right[c] = rnd_below(&seed, 2);
 		for (int row = 0; row <= m->rows; row++)
 			draw_cell(m, row, c);
 	}
@@ -309,7 +307,7 @@ static void what_is_too_wide_is_folded(void **state)
 
 	(void)state;
 	for (int i = 0; i < DRAWS; i++) {
-		int width = 20 + below(120), blocks;
+		int width = 20 + rnd_below(&seed, 120), blocks;
 		struct made m;
 
 		draw_table(&m);

@@ -4,6 +4,7 @@
  */
 #include <math.h>
 
+#include "base/stats.h"
 #include "study/tally.h"
 #include "tests/check.h"
 
@@ -53,13 +54,6 @@ static bool slow(const struct ft_check *c)
 	return !inside(c) && (c->measured < c->low) == c->is_rate;
 }
 
-static int by_size(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
-}
-
 /* The least of n in order that nine of ten are not above. */
 static double nine_of_ten(const double *of, size_t n)
 {
@@ -90,7 +84,7 @@ static void is_summary_of(const struct ft_summary *s, const struct ft_check *c,
 	assert_int_equal(s->n, here);
 	if (!here)
 		return;
-	qsort(size, here, sizeof(*size), by_size);
+	stats_sort(size, here);
 	near_frac(s->mape, sizes / (double)here, 1e-12);
 	near_frac(100 + s->bias, 100 + sum / (double)here, 1e-12);
 	near_frac(s->median, (size[(here - 1) / 2] + size[here / 2]) / 2, 1e-12);

@@ -6,15 +6,8 @@
  * cluster reference; SemiAnalysis, AI Neocloud Playbook (2024-10-03). The last
  * B300-XDR row prints 9,216 GPUs beside 1,296 nodes and 10,368 cables: 10,368.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include <cmocka.h>
+#include "tests/check.h"
 
 #include "foretoken/hw.h"
 

@@ -13,11 +13,6 @@ enum { SIDES = 4, DRAWS = 60, ODDS = 32 };
 
 static uint64_t seed = 15;
 
-static int below(int n)
-{
-	return (int)(rnd(&seed) % (uint32_t)n);
-}
-
 #define TRAINING \
 	"training: {sequence_length: 1024, micro_batch_size: 1, global_batch_size: 64}"
 
@@ -93,13 +88,13 @@ static void draw(struct drawn *d)
 {
 	bool used[SIDES] = { false };
 
-	d->n = 2 + (size_t)below(SIDES - 1);
+	d->n = 2 + (size_t)rnd_below(&seed, SIDES - 1);
 	for (size_t i = 0; i < d->n; i++) {
-		double times = exp(below(200) * 0.01 - 1);
-		int length = 1 + below(150), at;
+		double times = exp(rnd_below(&seed, 200) * 0.01 - 1);
+		int length = 1 + rnd_below(&seed, 150), at;
 
 		do
-			at = below(SIDES);
+			at = rnd_below(&seed, SIDES);
 		while (used[at]);
 		used[at] = true;
 		d->which[i] = at;
@@ -108,7 +103,7 @@ static void draw(struct drawn *d)
 		d->o[i].tokens_per_s *= times;
 		d->o[i].tokens_low_per_s *= times;
 		d->o[i].tokens_high_per_s *= times;
-		d->o[i].fits = below(4) > 0;
+		d->o[i].fits = rnd_below(&seed, 4) > 0;
 		d->side[i] = ft_outcome_side(d->s[i], &d->o[i]);
 		d->deal[i] = ft_deal_of(&d->side[i].purchase, &d->side[i].throughput);
 		for (int k = 0; k < length; k++)

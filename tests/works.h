@@ -129,6 +129,12 @@ static inline const struct ft_segment *segment_of(const struct ft_graph *g,
 	return NULL;
 }
 
+/* Bytes of activations that a layer's forward keeps. */
+static inline double kept_by_layer(const struct ft_graph *g)
+{
+	return segment_of(g, "forward")->net_bytes[FT_MEMORY_ACTIVATIONS];
+}
+
 static inline bool has_segment(const struct ft_graph *g, const char *name)
 {
 	for (size_t i = 0; i < g->n_segments; i++)

@@ -1,5 +1,4 @@
 /* traces/attention.c - attention that is not fused, and the products before it */
-#include <string.h>
 
 #include "traces/block.h"
 #include "traces/casts.h"

@@ -95,7 +95,7 @@ static double copied_buckets(const struct builder *b, double all)
 	return copied && is_wrapped(b->plan) ? gradient_width(b) * all : 0;
 }
 
-/* Under fsdp others come and go with the units. */
+/* Bytes of a rank's shards under fsdp; whole weights come and go with the units. */
 static void of_shards(const struct builder *b, struct held stage, double kept,
 		      double bytes[FT_MEMORIES])
 {
@@ -124,7 +124,7 @@ static void under_autocast_bytes(const struct builder *b, struct held stage,
 		gradients_come(b) ? copied_buckets(b, all) : bucket_copies(p) * 4 * all;
 }
 
-/* Of what is trained where that is adapters in fp32 alone. */
+/* Bytes of weights and optimizer where adapters in fp32 are all that is trained. */
 static void of_wide_adapters(const struct builder *b, struct held stage,
 			     double bytes[FT_MEMORIES])
 {

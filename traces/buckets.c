@@ -32,7 +32,7 @@ void set_buckets(struct builder *b)
 				     layer_held(b, (int64_t)l);
 }
 
-/* 1 and up: the number of a bucket with these parameters. */
+/* The number, from 1 on, of the bucket with so many parameters. */
 static unsigned numbered(struct builder *b, double dense, double experts)
 {
 	size_t i = 0;

@@ -1,6 +1,4 @@
 /* traces/build.c - a stage's program: which segments its host calls, in order */
-#include <stdio.h>
-#include <string.h>
 
 #include "base/limits.h"
 #include "traces/memory.h"

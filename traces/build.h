@@ -80,6 +80,12 @@ struct builder {
 	size_t n_buckets, bucket_cap;
 };
 
+/* Bytes of the hidden states of the tokens, in 16 bit. */
+static inline double hidden_bytes(const struct builder *b)
+{
+	return 2 * (double)(b->tokens * b->model->hidden_size);
+}
+
 /* graph.c */
 void builder_init(struct builder *b, const struct ft_model *model,
 		  const struct ft_plan *plan, const struct ft_stack *stack);

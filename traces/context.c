@@ -18,6 +18,7 @@
  * Engine's documentation of context parallelism; arXiv 2310.01889, 2309.14509; of gathered_ring
  * torch 2.11 (torch/distributed/tensor/experimental) and measurements/traces/h100-two-7b8L-cp2-*.
  */
+#include "base/whole.h"
 #include "traces/block.h"
 #include "traces/sinks.h"
 
@@ -43,7 +44,7 @@ int64_t window_of(const struct builder *b, const struct ft_layer *l)
 	return computed && l->window < b->plan->sequence ? l->window : 0;
 }
 
-/* What a pass leaves out of a window's outside. */
+/* The window by which a pass leaves out keys; 0: it runs on all of them. */
 static int64_t window_in(const struct builder *b, const struct ft_layer *l,
 			 enum ft_pass pass)
 {
@@ -86,12 +87,10 @@ static struct blocks whole(const struct builder *b, const struct layer_sizes *s)
 	int64_t all = b->plan->sequence;
 	int64_t length = s->l->chunk && s->l->chunk < all ? s->l->chunk : all;
 
-	return (struct blocks){ b->sequences * (all / length),
-				s->heads,
-				s->kv_heads,
-				(length + b->plan->cp - 1) / b->plan->cp,
-				length,
-				b->model->causal };
+	return (struct blocks){
+		b->sequences * (all / length), s->heads, s->kv_heads,
+		ceil_div(length, b->plan->cp), length,	 b->model->causal
+	};
 }
 
 /* Whole chunks, and what is left of the sequence behind them. */
@@ -102,7 +101,7 @@ static void attend_chunks(struct builder *b, const struct layer_sizes *s,
 
 	attend(b, s, pass, x);
 	x.batch = b->sequences;
-	x.queries = (left * x.queries + x.keys - 1) / x.keys;
+	x.queries = ceil_div(left * x.queries, x.keys);
 	x.keys = left;
 	if (left)
 		attend(b, s, pass, x);
@@ -293,8 +292,8 @@ static void all_to_all(struct builder *b, const struct layer_sizes *s,
 		       backward ? out : qkv);
 	need(b, FT_STREAM_CP);
 	x.queries = x.keys;
-	x.heads = (x.heads + cp - 1) / cp;
-	x.kv_heads = (x.kv_heads + cp - 1) / cp;
+	x.heads = ceil_div(x.heads, cp);
+	x.kv_heads = ceil_div(x.kv_heads, cp);
 	attend_chunks(b, s, pass, x);
 	put_collective(b, "cp_all_to_all", FT_STREAM_CP, FT_ALL_TO_ALL, FT_GROUP_CP,
 		       backward ? qkv : out);

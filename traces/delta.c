@@ -65,7 +65,7 @@ static void deal(struct builder *b, const struct layer_sizes *s, int64_t feature
 		need(b, FT_STREAM_CP);
 }
 
-/* By kind and pass. */
+/* Names of kernels by kind (a delta rule, a state space) and pass. */
 static const struct names {
 	const char *conv[2], *norm[2];
 } names[] = {
@@ -98,7 +98,7 @@ double delta_kept(const struct layer_sizes *s)
 		    (s->l->linear_rank ? 2 : 1) * CHUNK * heads);
 }
 
-/* Around the convolution, and in front of the rule. */
+/* The copies around the convolution, and what is done to its outputs before the rule. */
 static void delta_inputs(struct builder *b, const struct layer_sizes *s, bool backward)
 {
 	double keys = (double)(s->tokens * (s->q + s->k));

@@ -1,5 +1,4 @@
 /* traces/graph_read.c - the text of traces/graph_write.c back to a graph */
-#include <math.h>
 #include <string.h>
 
 #include "base/arena.h"
@@ -25,10 +24,6 @@ struct reading {
 	int tokens_line, class_line;
 };
 
-static const char *group_at(int i)
-{
-	return ft_group_name((enum ft_group)i);
-}
 static const char *stream_at(int i)
 {
 	return ft_stream_name((enum ft_stream)i);
@@ -301,9 +296,9 @@ static bool read_pass(struct reading *l)
 static bool read_group(struct reading *l)
 {
 	int64_t most = l->ranks ? l->ranks : LIMIT_GPUS;
-	int group = l->line.n > 1 ?
-			    graph_find(l->line.word[1].text, group_at, FT_GROUPS) :
-			    -1;
+	int group = l->line.n > 1 ? graph_find(l->line.word[1].text, graph_group_at,
+					       FT_GROUPS) :
+				    -1;
 	struct ft_group_shape *shape;
 
 	if (group < 0)

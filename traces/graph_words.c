@@ -109,12 +109,11 @@ bool graph_whole(struct graph_line *l, size_t word, int64_t least, int64_t most,
 	return true;
 }
 
-bool graph_number_of(struct graph_line *l, const char *key, double least, double most,
-		     double *out)
+bool graph_number_of(struct graph_line *l, const char *key, double most, double *out)
 {
 	size_t i = graph_option(l, key);
 
-	return !i || graph_number(l, i, least, most, out);
+	return !i || graph_number(l, i, 0, most, out);
 }
 
 bool graph_whole_of(struct graph_line *l, const char *key, int64_t least, int64_t most,

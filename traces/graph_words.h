@@ -48,9 +48,8 @@ bool graph_number(struct graph_line *l, size_t word, double least, double most,
 bool graph_whole(struct graph_line *l, size_t word, int64_t least, int64_t most,
 		 int64_t *out);
 
-/* Of an option; out stays as it is when it is not given. */
-bool graph_number_of(struct graph_line *l, const char *key, double least, double most,
-		     double *out);
+/* Of an option; out stays as it is when it is not given. A number is 0 at least. */
+bool graph_number_of(struct graph_line *l, const char *key, double most, double *out);
 bool graph_whole_of(struct graph_line *l, const char *key, int64_t least, int64_t most,
 		    int64_t *out);
 
@@ -59,6 +58,12 @@ bool graph_truth(struct graph_line *l, const char *key, bool *out);
 
 /* The number of a word among n that name() tells; -1 when it is none or NULL. */
 int graph_find(const char *text, const char *(*name)(int), int n);
+
+/* ft_group_name, for graph_find. */
+static inline const char *graph_group_at(int i)
+{
+	return ft_group_name((enum ft_group)i);
+}
 
 /* What a work of its kind holds beside kind, name and format. */
 bool graph_work(struct graph_line *l, struct arena *mem, struct ft_work *w);

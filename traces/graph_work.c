@@ -1,14 +1,9 @@
 /* traces/graph_work.c - the shapes of a work, from a line of a step graph's text */
 #include <math.h>
-#include <string.h>
 
 #include "base/arena.h"
 #include "traces/graph_words.h"
 
-static const char *group_at(int i)
-{
-	return ft_group_name((enum ft_group)i);
-}
 static const char *layout_at(int i)
 {
 	return ft_layout_name((enum ft_layout)i);
@@ -101,7 +96,7 @@ static bool read_memory(struct graph_line *l, struct arena *mem, struct ft_work 
 	w->memory.kernel = arena_text(mem, kernel);
 	return graph_truth(l, "warm", &w->memory.warm) &&
 	       graph_truth(l, "low_priority", &w->memory.low_priority) &&
-	       graph_number_of(l, "row_bytes", 0, GRAPH_MOST_BYTES,
+	       graph_number_of(l, "row_bytes", GRAPH_MOST_BYTES,
 			       &w->memory.row_bytes) &&
 	       read_bytes(l, &w->memory.bytes);
 }
@@ -109,17 +104,17 @@ static bool read_memory(struct graph_line *l, struct arena *mem, struct ft_work 
 static bool read_communication(struct graph_line *l, struct ft_work *w)
 {
 	const char *op = graph_value(l, "op");
-	int group = graph_find(graph_value(l, "group"), group_at, FT_GROUPS);
+	int group = graph_find(graph_value(l, "group"), graph_group_at, FT_GROUPS);
 
 	if (!op || !ft_collective_find(op, &w->communication.op) || group < 0)
 		return graph_fail(l, 0, "a communication needs op= and group=");
 	w->communication.group = (enum ft_group)group;
 	return graph_truth(l, "copy_engine", &w->communication.copy_engine) &&
-	       graph_number_of(l, "fanout", 0, LIMIT_EXPERTS,
+	       graph_number_of(l, "fanout", LIMIT_EXPERTS,
 			       &w->communication.fanout.copies) &&
-	       graph_number_of(l, "fanout_of", 0, LIMIT_EXPERTS,
+	       graph_number_of(l, "fanout_of", LIMIT_EXPERTS,
 			       &w->communication.fanout.of) &&
-	       graph_number_of(l, "fanout_groups", 0, w->communication.fanout.of,
+	       graph_number_of(l, "fanout_groups", w->communication.fanout.of,
 			       &w->communication.fanout.groups) &&
 	       read_bytes(l, &w->communication.bytes);
 }

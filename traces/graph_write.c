@@ -21,7 +21,6 @@
  */
 #include "base/plain.h"
 #include <inttypes.h>
-#include <string.h>
 
 #include "foretoken/traces.h"
 

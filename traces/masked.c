@@ -13,7 +13,7 @@ static void product(struct builder *b, const char *name, int64_t m, int64_t n,
 		    sequences);
 }
 
-/* Of a whole sequence, over however many ranks its tokens are. */
+/* Places for the copies of a whole sequence's tokens, however many ranks these are on. */
 static int64_t slots_of(const struct builder *b, const struct ft_layer *l)
 {
 	double copies = (double)(b->plan->sequence * l->experts_per_token);

@@ -28,7 +28,7 @@ void takes(struct builder *b, enum ft_memory category, double net, double peak)
 	b->seg->peak_bytes[category] += peak;
 }
 
-/* What a unit is copied out of, or the next one is gathered into. */
+/* The buffer that a unit's weights are copied out of, or that the next ones are gathered into. */
 static double copied_bytes(const struct builder *b, struct held unit)
 {
 	unit = of_fsdp(b, unit);

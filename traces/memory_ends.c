@@ -106,7 +106,7 @@ static double root_table_bytes(const struct builder *b, struct held root, bool h
 	if (b->plan->reshard_after_forward)
 		bytes += whole_bytes(root);
 	if (splits_by_dtensor(b))
-		bytes += 2 * rows + 2 * (double)(b->tokens * b->model->hidden_size);
+		bytes += 2 * rows + hidden_bytes(b);
 	return bytes - b->seg->peak_bytes[FT_MEMORY_GRADIENTS];
 }
 
@@ -165,7 +165,7 @@ static double loss_kept(const struct builder *b)
 	return b->rules->fused_loss ? 0 : 4;
 }
 
-/* Of a pipeline that keeps the outputs of all its micro-batches. */
+/* Counts logits where a pipeline keeps the outputs of all its micro-batches. */
 static void kept_logits(struct builder *b, double logits, bool backward)
 {
 	double kept = loss_kept(b);

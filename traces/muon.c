@@ -35,6 +35,7 @@
 
 #include <stdlib.h>
 
+#include "base/whole.h"
 #include "traces/block.h"
 #include "traces/dtensor.h"
 #include "traces/sharding.h"
@@ -51,11 +52,6 @@ struct matrix {
 	bool dtensor;
 	enum way way; /* of a DTensor's steps */
 };
-
-static int64_t part(int64_t of, int64_t ranks)
-{
-	return (of + ranks - 1) / ranks;
-}
 
 /* FSDP1's flat tensors have no rows. */
 static bool by_dtensor(const struct builder *b)
@@ -103,14 +99,14 @@ static struct matrix sized(const struct builder *b, const struct ft_matrix *of)
 	const struct ft_plan *p = b->plan;
 	bool routed = of->of == FT_OF_EXPERTS;
 	int64_t tp = routed ? p->etp : p->tp;
-	int64_t rows = part(of->outputs, of->split == FT_SPLIT_OUTPUTS ? tp : 1);
-	int64_t columns = part(of->inputs, of->split == FT_SPLIT_INPUTS ? tp : 1);
+	int64_t rows = ceil_div(of->outputs, of->split == FT_SPLIT_OUTPUTS ? tp : 1);
+	int64_t columns = ceil_div(of->inputs, of->split == FT_SPLIT_INPUTS ? tp : 1);
 	bool dtensor = by_dtensor(b);
 	struct matrix x = { .n = rows < columns ? rows : columns,
 			    .m = rows < columns ? columns : rows,
 			    .tall = rows > columns,
 			    .ranks = dtensor ? sharers(b, routed) : 1,
-			    .alike = routed ? part(of->count, p->ep) : 1,
+			    .alike = routed ? ceil_div(of->count, p->ep) : 1,
 			    .group = routed ? FT_GROUP_EXPERT_SHARD : FT_GROUP_SHARD,
 			    .dtensor = dtensor };
 
@@ -164,7 +160,7 @@ static void copied(struct builder *b, double numbers, bool turned)
 /* An all-to-all, behind which the parts are laid side by side. */
 static void turned(struct builder *b, const struct matrix *x, int times)
 {
-	double mine = numbers(x, x->n, part(x->m, x->ranks));
+	double mine = numbers(x, x->n, ceil_div(x->m, x->ranks));
 
 	for (int i = 0; i < times; i++) {
 		redistribute(b, x, FT_ALL_TO_ALL, mine);
@@ -174,7 +170,7 @@ static void turned(struct builder *b, const struct matrix *x, int times)
 
 static void by_rows(struct builder *b, const struct matrix *x)
 {
-	int64_t rows = part(x->n, x->ranks);
+	int64_t rows = ceil_div(x->n, x->ranks);
 	double whole = numbers(x, x->n, x->m);
 
 	if (sends(x))
@@ -196,7 +192,7 @@ static void squared(struct builder *b, const struct matrix *x)
 {
 	double square = numbers(x, x->n, x->n);
 
-	product(b, x, x->n, x->n, part(x->m, x->ranks));
+	product(b, x, x->n, x->n, ceil_div(x->m, x->ranks));
 	if (sends(x))
 		copied(b, square, false);
 	redistribute(b, x, FT_ALL_REDUCE, square);
@@ -206,7 +202,7 @@ static void squared(struct builder *b, const struct matrix *x)
 
 static void by_columns(struct builder *b, const struct matrix *x, bool first)
 {
-	int64_t columns = part(x->m, x->ranks);
+	int64_t columns = ceil_div(x->m, x->ranks);
 	double square = numbers(x, x->n, x->n);
 	bool turns = first && !x->tall;
 
@@ -224,7 +220,7 @@ static void by_columns(struct builder *b, const struct matrix *x, bool first)
 
 static void by_both(struct builder *b, const struct matrix *x)
 {
-	int64_t rows = part(x->n, x->ranks);
+	int64_t rows = ceil_div(x->n, x->ranks);
 
 	copied(b, numbers(x, rows, x->m), true);
 	turned(b, x, 2);
@@ -275,7 +271,7 @@ static void behind(struct builder *b, const struct matrix *x, double mine)
 
 static void matrix_ops(struct builder *b, const struct matrix *x)
 {
-	double mine = numbers(x, part(x->tall ? x->m : x->n, x->ranks),
+	double mine = numbers(x, ceil_div(x->tall ? x->m : x->n, x->ranks),
 			      x->tall ? x->n : x->m);
 	size_t from = b->seg->n_ops;
 
@@ -429,7 +425,7 @@ static int larger_first(const void *a, const void *b)
 				      (x->i > y->i) - (x->i < y->i);
 }
 
-/* Of places 0, 2 R - 1, 2 R, 4 R - 1 ...: those below `to`. */
+/* How many of the first rank's places, which are 0, 2 R - 1, 2 R, 4 R - 1 ..., lie below `to`. */
 static int64_t first_ranks(int64_t to, int64_t ranks)
 {
 	return (to + 2 * ranks - 1) / (2 * ranks) + to / (2 * ranks);

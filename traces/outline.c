@@ -36,7 +36,7 @@ static enum ft_turn turn_of(const struct builder *b, int64_t micro_batch)
 		       FT_TURN_FLUSH;
 }
 
-/* One of those with this turn, which some have. */
+/* The first micro-batch with this turn, or the last one; at least one has it. */
 static int64_t of_turn(const struct builder *b, enum ft_turn turn)
 {
 	int64_t m = turn == FT_TURN_LAST ? b->plan->micro_batches - 1 : 0;
@@ -233,7 +233,7 @@ static void add_call(const struct ft_graph *g, const struct ft_call *call,
 	}
 }
 
-/* What each pass of a class swings by. */
+/* What each pass of a class adds to the memory that is held, and its peak. */
 static void swings_of(const struct ft_outline *o, size_t c, struct swing *of)
 {
 	const struct ft_class *class = &o->graph.rank_class[c];

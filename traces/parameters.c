@@ -55,7 +55,7 @@ static int64_t mlp_tensors(const struct builder *b, const struct ft_layer *l)
 	       (l->shared_intermediate ? matrices + m->shared_gate : 0);
 }
 
-/* Of a layer without adapters. */
+/* How many tensors the weights of a layer are kept in, adapters not counted. */
 static int64_t weight_tensors(const struct builder *b, int64_t layer)
 {
 	const struct ft_model *m = b->model;

@@ -63,8 +63,7 @@ static void joined_bytes(struct builder *b, bool backward)
 
 static void whole(struct builder *b, enum ft_collective op)
 {
-	if (put_collective(b, "tp_mtp", FT_STREAM_TP, op, FT_GROUP_TP,
-			   2 * (double)(b->tokens * b->model->hidden_size)))
+	if (put_collective(b, "tp_mtp", FT_STREAM_TP, op, FT_GROUP_TP, hidden_bytes(b)))
 		need(b, FT_STREAM_TP);
 }
 

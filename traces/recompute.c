@@ -136,7 +136,7 @@ static double attention_flop(const struct builder *b, const struct layer_sizes *
 				 (double)s->l->qk_head_dim, (double)s->l->v_head_dim);
 }
 
-/* That, and of a state space beside attention. */
+/* The FLOPs of attention and of a state space beside it. */
 static double mixers_flop(const struct builder *b, const struct layer_sizes *s)
 {
 	struct layer_sizes state = state_sizes(b, s);

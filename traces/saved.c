@@ -138,7 +138,7 @@ static double first_kept(const struct builder *b, unsigned set)
 	return input_kept(b);
 }
 
-/* How wide it is on a rank. */
+/* Features of that input on a rank. */
 static double first_width(const struct builder *b, const struct layer_sizes *s)
 {
 	return (double)s->h / (double)(b->plan->sequence_parallel ? b->plan->tp : 1);

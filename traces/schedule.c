@@ -211,7 +211,7 @@ static size_t dualpipe_slots(const struct ft_plan *p, int64_t stage,
 	return v.n;
 }
 
-/* Of a step with one flush. */
+/* The slots of a stage in a step with one flush; how many. */
 static size_t run_slots(const struct ft_plan *p, int64_t stage, struct ft_slot *slot)
 {
 	size_t total = (size_t)(p->micro_batches * p->vpp), n = 0, weights = 0;

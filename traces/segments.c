@@ -92,16 +92,11 @@ static bool sends_slices(const struct builder *b)
 	       b->plan->tp > 1;
 }
 
-static double boundary_bytes(const struct builder *b)
-{
-	return 2 * (double)(b->tokens * b->model->hidden_size);
-}
-
 double segment_boundary_bytes(const struct builder *b)
 {
 	bool sliced = b->plan->sequence_parallel || sends_slices(b);
 
-	return boundary_bytes(b) / (sliced ? (double)b->plan->tp : 1);
+	return hidden_bytes(b) / (sliced ? (double)b->plan->tp : 1);
 }
 
 void segment_transfer(struct stage *st, int64_t chunk, bool receive, bool backward)
@@ -140,7 +135,7 @@ void segment_transfer(struct stage *st, int64_t chunk, bool receive, bool backwa
 static void gather_slices(struct builder *b, enum ft_stream received)
 {
 	struct ft_op *o = put_collective(b, "pp_all_gather", FT_STREAM_TP,
-					 FT_ALL_GATHER, FT_GROUP_TP, boundary_bytes(b));
+					 FT_ALL_GATHER, FT_GROUP_TP, hidden_bytes(b));
 
 	if (o)
 		put_wait(o, FT_TAIL + (int)received);
@@ -292,7 +287,7 @@ static void keep_gradients(struct stage *st, struct held unit, bool first)
 		(sharded ? kept_gradient_width(b) : gradient_width(b)) * n;
 }
 
-/* Those of the root unit, while its whole gradient is there. */
+/* Counts the kept gradients of the root unit while its whole gradient is held, too. */
 static void keep_root(struct stage *st, bool first)
 {
 	double *net = st->b->seg->net_bytes, was = net[FT_MEMORY_GRADIENTS];
@@ -303,7 +298,7 @@ static void keep_root(struct stage *st, bool first)
 	st->b->seg->peak_bytes[FT_MEMORY_GRADIENTS] += net[FT_MEMORY_GRADIENTS] - was;
 }
 
-/* What the head's gradients of weights become. */
+/* Accumulates, keeps and reduces the gradients of the head's weights. */
 static void behind_head(struct stage *st, unsigned variant)
 {
 	struct builder *b = st->b;

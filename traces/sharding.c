@@ -129,15 +129,15 @@ static double copied_in(const struct builder *b, struct held unit)
 		    unit.frozen_experts / (double)ft_plan_expert_shard(b->plan));
 }
 
-static struct ft_op *side_collective(struct builder *b, const char *name,
-				     enum ft_stream stream, enum ft_collective op,
-				     enum ft_group group, double bytes)
+/* A gather that does not wait for compute: the caller adds what it waits for. */
+static struct ft_op *side_gather(struct builder *b, const char *name,
+				 enum ft_group group, double bytes)
 {
-	struct ft_op *o = put_collective(b, name, stream, op, group, bytes);
+	struct ft_op *o =
+		put_collective(b, name, FT_STREAM_GATHER, FT_ALL_GATHER, group, bytes);
 
 	if (o)
-		o->wait[0] =
-			FT_EVENT_NONE; /* not for compute; the caller adds its waits */
+		o->wait[0] = FT_EVENT_NONE;
 	return o;
 }
 
@@ -160,13 +160,12 @@ void gather_unit(struct builder *b, struct held unit, enum ft_event behind)
 			put_wait(in, behind);
 		ready = FT_TAIL + FT_STREAM_COPY;
 	}
-	gather = side_collective(b, "fsdp_gather", FT_STREAM_GATHER, FT_ALL_GATHER,
-				 FT_GROUP_SHARD, 2 * unit.dense + unit.frozen);
+	gather = side_gather(b, "fsdp_gather", FT_GROUP_SHARD,
+			     2 * unit.dense + unit.frozen);
 	if (gather)
 		put_wait(gather, ready);
-	gather = side_collective(b, "fsdp_gather_experts", FT_STREAM_GATHER,
-				 FT_ALL_GATHER, FT_GROUP_EXPERT_SHARD,
-				 2 * unit.experts + unit.frozen_experts);
+	gather = side_gather(b, "fsdp_gather_experts", FT_GROUP_EXPERT_SHARD,
+			     2 * unit.experts + unit.frozen_experts);
 	if (gather)
 		put_wait(gather, ready);
 }
@@ -312,12 +311,11 @@ void reduce_unit(struct builder *b, struct held unit, bool joins)
 
 void gather_weights(struct builder *b, struct held unit)
 {
-	if (side_collective(b, "zero_gather", FT_STREAM_GATHER, FT_ALL_GATHER,
-			    FT_GROUP_SHARD, parameter_width(b) * unit.dense))
+	if (side_gather(b, "zero_gather", FT_GROUP_SHARD,
+			parameter_width(b) * unit.dense))
 		need(b, FT_STREAM_GATHER);
-	if (side_collective(b, "zero_gather_experts", FT_STREAM_GATHER, FT_ALL_GATHER,
-			    FT_GROUP_EXPERT_SHARD,
-			    expert_parameter_width(b) * unit.experts))
+	if (side_gather(b, "zero_gather_experts", FT_GROUP_EXPERT_SHARD,
+			expert_parameter_width(b) * unit.experts))
 		need(b, FT_STREAM_GATHER);
 }
 

@@ -15,7 +15,7 @@ static bool dealt(const struct ft_plan *plan, const struct ft_stack *stack,
 		       (long long)plan->cp, (long long)mine, what, stack->name);
 }
 
-/* Of what stands in attention's place or beside it. */
+/* Can the heads and groups of what stands in attention's place, or beside it, be dealt? */
 static bool mixer_dealt(const struct ft_plan *plan, const struct ft_stack *stack,
 			const struct ft_layer *l, struct ft_error *err)
 {

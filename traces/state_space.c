@@ -20,6 +20,7 @@
  * (measurements/probes/h100-2026-11-27-state-space-unseen) take 0.55 to 1.0 times what this says in chunks of 128 tokens and 0.5
  * to 2.0 times in chunks of 256, small ones aside.
  */
+#include "base/whole.h"
 #include "traces/mixers.h"
 
 /* Bytes of each number of three kinds that some kernels of one name touch. */
@@ -54,7 +55,7 @@ void state_space(struct builder *b, const struct layer_sizes *s, bool backward)
 {
 	const struct ft_layer *l = s->l;
 	int64_t heads = l->linear_heads / b->plan->tp;
-	int64_t chunks = (s->tokens + l->state_chunk - 1) / l->state_chunk;
+	int64_t chunks = ceil_div(s->tokens, l->state_chunk);
 	double x = (double)(s->tokens * heads * l->linear_value_dim);
 	double states =
 		(double)(chunks * heads * l->linear_value_dim * l->linear_key_dim);

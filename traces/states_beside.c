@@ -24,7 +24,7 @@ double multipliers_kept(const struct builder *b, const struct layer_sizes *s)
 	return multiplies(b) ? 2 * (double)s->h : 0;
 }
 
-/* Of the whole layer; the same backward. */
+/* The multiplications of a whole layer; they are the same in backward. */
 static void put_multipliers(struct builder *b, const struct layer_sizes *s,
 			    const struct layer_sizes *state)
 {

@@ -35,7 +35,7 @@ static const struct update {
  * the host launches the next. */
 enum { KERNELS_A_TENSOR = 24, TENSORS_AN_OP = 8 };
 
-/* Of a rank's share, without what Muon updates elsewhere. */
+/* How many numbers of its share a rank updates here; those of Muon are updated elsewhere. */
 static double updated(const struct builder *b, struct held stage)
 {
 	return held_share(b, stage) - muon_numbers(b, stage, true);

@@ -435,13 +435,6 @@ int64_t ft_plan_near_shard(const struct ft_plan *plan, int64_t ranks_per_node);
 /* Do replicas divide any state among themselves: zero1 and beyond? */
 bool ft_plan_divides(const struct ft_plan *plan);
 
-/* Makes ddp of one replica none, where the context says so; dp and cp are set. */
-void ft_plan_unwrap(struct ft_plan *plan, const struct ft_plan_context *context);
-
-/* Does fsdp free gathered weights behind a forward: as stated; else it does, but in the
- * pipelines of a stack that keeps them there. */
-bool ft_plan_reshards(const struct ft_plan *plan);
-
 /* Where in the model a stage's chunk is, from 0: chunk c of stage s at c pp + s, but where
  * the stages are folded. And whose a place is. */
 int64_t ft_plan_place(const struct ft_plan *plan, int64_t stage, int64_t chunk);

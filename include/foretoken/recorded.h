@@ -237,8 +237,6 @@ size_t ft_replay_ranks(const struct ft_replay *replay);
 const struct ft_recording *ft_replay_recording(const struct ft_replay *replay,
 					       size_t rank);
 const struct ft_replay_counts *ft_replay_counts(const struct ft_replay *replay);
-enum ft_rec_cause ft_replay_cause(const struct ft_replay *replay, size_t rank,
-				  size_t op);
 
 /* On how many ranks this collective was found: all of its group that are given; or 0. */
 size_t ft_replay_meets(const struct ft_replay *replay, size_t rank, size_t op);

@@ -196,6 +196,10 @@ struct ft_outcome {
 struct ft_side ft_outcome_side(const struct ft_scenario *scenario,
 			       const struct ft_outcome *outcome);
 
+/* The deal of an answer: ft_deal_of its side. */
+struct ft_deal ft_outcome_deal(const struct ft_scenario *scenario,
+			       const struct ft_outcome *outcome);
+
 /* Its step graph; what a stack does not run is told at its key. */
 struct ft_graph *ft_scenario_graph(const struct ft_scenario *scenario,
 				   struct ft_error *err)

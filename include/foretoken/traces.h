@@ -131,6 +131,17 @@ enum ft_stream {
 	FT_STREAMS
 };
 
+/* Does a stream send to a neighbour of the pipeline, or receive from one? */
+static inline bool ft_stream_sends(int stream)
+{
+	return stream == FT_STREAM_SEND_FORWARD || stream == FT_STREAM_SEND_BACKWARD;
+}
+
+static inline bool ft_stream_receives(int stream)
+{
+	return stream == FT_STREAM_RECV_FORWARD || stream == FT_STREAM_RECV_BACKWARD;
+}
+
 /* What an op may wait for: a named event as the host recorded it last, or the
  * op that the host launched last on some stream (FT_TAIL). */
 enum ft_event {

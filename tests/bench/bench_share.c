@@ -1,5 +1,4 @@
 /* tests/bench/bench_share.c - max-min on a rail-optimised fat tree */
-#include <math.h>
 #include <stdint.h>
 
 #include "base/arena.h"
@@ -28,7 +27,7 @@ static void rail(uint32_t gpus, bool shift)
 	struct share s;
 
 	for (uint32_t i = 0; i < links; i++)
-		cap[i] = 50e9;
+		cap[i] = 1;
 	share_init(&s, &mem, cap, links);
 	for (uint32_t src = 0; src < gpus; src++) {
 		uint32_t dst =
@@ -40,7 +39,7 @@ static void rail(uint32_t gpus, bool shift)
 			link[n++] = 2 * gpus + ls * up + spine;
 			link[n++] = 2 * gpus + (leaves + ld) * up + spine;
 		}
-		share_add(&s, link, NULL, n, 1, INFINITY);
+		share_add(&s, link, NULL, n);
 	}
 	t = clock_now_s();
 	for (int i = 0; i < reps; i++)
@@ -57,7 +56,7 @@ static void rail(uint32_t gpus, bool shift)
 			link[k] = s.flow[f].link[k];
 		share_drop(&s, f);
 		share_update(&s, f);
-		share_update(&s, share_add(&s, link, NULL, n, 1, INFINITY));
+		share_update(&s, share_add(&s, link, NULL, n));
 	}
 	update = (clock_now_s() - t) / (2 * events);
 	printf("share %7u flows, %-10s scratch %8.3f ms (%5.1f M rates/s), "

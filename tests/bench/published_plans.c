@@ -8,7 +8,6 @@
  * predicted. A search that is not done after SECONDS tells the best so far.
  */
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/clock.h"
 #include "foretoken/study.h"

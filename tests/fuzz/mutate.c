@@ -9,7 +9,6 @@
  * time or 512 MB, and each refusal must have words. What breaks that is kept in FOLDER.
  * The last line says what was run; exit 1 when anything broke.
  */
-#include <errno.h>
 #include <glob.h>
 #include <signal.h>
 #include <stdbool.h>

@@ -1,8 +1,8 @@
 // tests/simgrid/opinion.cpp - SimGrid's max-min rates against sim/share.c's
 //
-// Random links and flows; each flow has a link of its own as well, which carries its
-// limit and the latency that makes SimGrid weigh all flows alike. Rates are read off
-// transfers that have run for a second. Prints the largest relative difference.
+// Random links and flows; each flow has a link of its own as well, which carries no more
+// than it can use and has the latency that makes SimGrid weigh all flows alike. Rates are
+// read off transfers that have run for a second. Prints the largest relative difference.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -19,10 +19,7 @@ extern "C" {
 
 namespace sg4 = simgrid::s4u;
 
-struct Flow {
-	std::vector<uint32_t> link;
-	double limit;
-};
+using Flow = std::vector<uint32_t>;
 
 static const double scale = 1e6, size_bytes = 1e12;
 
@@ -44,9 +41,9 @@ static std::vector<double> theirs(const std::vector<double> &capacity,
 
 		from.push_back(zone->create_host("a" + n, 1e9)->seal());
 		to.push_back(zone->create_host("b" + n, 1e9)->seal());
-		route.emplace_back(zone->create_link("own" + n, flow[f].limit * scale)
+		route.emplace_back(zone->create_link("own" + n, scale)
 					   ->set_latency(1e-6)->seal());
-		for (uint32_t l : flow[f].link)
+		for (uint32_t l : flow[f])
 			route.emplace_back(link[l]);
 		zone->add_route(from[f]->get_netpoint(), to[f]->get_netpoint(), nullptr,
 				nullptr, route, false);
@@ -82,7 +79,7 @@ static std::vector<double> ours(const std::vector<double> &capacity,
 
 	share_init(&s, &mem, capacity.data(), capacity.size());
 	for (const Flow &f : flow)
-		share_add(&s, f.link.data(), nullptr, f.link.size(), 1, f.limit);
+		share_add(&s, f.data(), nullptr, f.size());
 	share_solve(&s);
 	for (size_t f = 0; f < flow.size(); f++)
 		rate.push_back(s.flow[f].rate);
@@ -106,16 +103,15 @@ int main(int argc, char **argv)
 	sg4::Engine::set_config("network/latency-factor:1");
 	sg4::Engine::set_config("network/weight-S:0");
 	for (double &c : capacity)
-		c = 1 + rnd() % 100;
+		c = (1 + rnd() % 100) / 10.;
 	for (Flow &f : flow) {
 		size_t hops = 1 + rnd() % 4;
 
-		f.limit = rnd() % 3 ? 1e4 : 1.0 + rnd() % 30;
-		while (f.link.size() < hops) {
+		while (f.size() < hops) {
 			uint32_t l = (uint32_t)(rnd() % capacity.size());
 
-			if (std::find(f.link.begin(), f.link.end(), l) == f.link.end())
-				f.link.push_back(l);
+			if (std::find(f.begin(), f.end(), l) == f.end())
+				f.push_back(l);
 		}
 	}
 	std::vector<double> a = ours(capacity, flow), b = theirs(capacity, flow);

@@ -19,7 +19,7 @@ import torch
 import torch.distributed as dist
 import torch.nn.functional as F
 
-from in_turn import REPEATS, ROUNDS, slowest, timed
+from in_turn import REPEATS, ROUNDS, timed
 
 BYTES = 512 << 20
 
