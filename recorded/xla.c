@@ -16,8 +16,7 @@ static const char of_device[] = "/device:GPU:", of_stream[] = "Stream #";
 
 static bool is_called(const struct reader *k, const char *name)
 {
-	return k->e.name_len == strlen(name) &&
-	       !memcmp(k->name, name, k->e.name_len);
+	return k->e.name_len == strlen(name) && !memcmp(k->name, name, k->e.name_len);
 }
 
 static bool among(const int64_t *list, size_t n, int64_t x)
@@ -68,8 +67,8 @@ enum category xla_category(struct reader *k)
 	if (k->e.pid != g->pid || !among(g->stream, g->streams, k->e.tid))
 		return C_NONE;
 	k->e.device = g->number;
-	return k->e.name_len >= 6 &&
-			       (!memcmp(k->name, "Memcpy", 6) || !memcmp(k->name, "Memset", 6)) ?
+	return k->e.name_len >= 6 && (!memcmp(k->name, "Memcpy", 6) ||
+				      !memcmp(k->name, "Memset", 6)) ?
 		       C_MEMCPY :
 		       C_KERNEL;
 }
@@ -137,8 +136,8 @@ void xla_steps(struct ft_recording *r)
 	turns = turns_of(t, n);
 	for (size_t k = 0; k < turns && turns > 1; k++) {
 		struct ft_rec_span *s = table_add(&r->mem, &r->annotation);
-		ft_ps end = k + 1 < turns ? t[(k + 1) * (n / turns)].start :
-					    t[n - 1].end;
+		ft_ps end =
+			k + 1 < turns ? t[(k + 1) * (n / turns)].start : t[n - 1].end;
 		char name[32];
 
 		snprintf(name, sizeof(name), "ProfilerStep#%zu", k);

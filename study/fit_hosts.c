@@ -372,10 +372,8 @@ bool ft_study_fit_hosts(const struct ft_host_fit_request *asked,
 	bool ok;
 
 	*out = (struct ft_host_fit){ .pace = asked->pace };
-	snprintf(out->path, sizeof(out->path), "%s.yaml", asked->name);
-	if (file_exists(out->path))
-		return ft_fail(err, NULL, "%s exists: give another name, or remove it",
-			       out->path);
+	if (!stack_file(asked->name, out->path, sizeof(out->path), err))
+		return false;
 	if (asked->scenario->plan->pp > 1)
 		return ft_fail(err, &(struct ft_mark){ .file = asked->scenario->file },
 			       "has a pipeline: hosts are fitted to steps without one");

@@ -358,18 +358,11 @@ bool ft_study_fit_stack(const struct ft_stack_request *asked, struct ft_stack_fi
 	struct arena mem = { 0 };
 	struct fitting f = { .progress = asked->progress };
 	struct csv *rows;
-	const char *slash = strrchr(asked->name, '/');
-	const char *leaf = slash ? slash + 1 : asked->name;
 	bool ok;
 
 	*out = (struct ft_stack_fit){ 0 };
-	if (!text_is_name(leaf))
-		return ft_fail(err, NULL, "the stack's name '%.60s' " TEXT_NAME_RULE,
-			       leaf, (int)LIMIT_NAME_BYTES);
-	snprintf(out->path, sizeof(out->path), "%s.yaml", asked->name);
-	if (file_exists(out->path))
-		return ft_fail(err, NULL, "%s exists: give another name, or remove it",
-			       out->path);
+	if (!stack_file(asked->name, out->path, sizeof(out->path), err))
+		return false;
 	f.t = (struct tally){ .mem = &mem,
 			      .v = ARENA_NEW(&mem, struct ft_validation),
 			      .sets = asked->sets,

@@ -1,12 +1,15 @@
 /* study/stack_there.c - does a scenario's stack run on its GPU: its vendor, and its kernels of attention; what extends it */
 #include "study/stack_there.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/arena.h"
 #include "base/file.h"
+#include "base/limits.h"
 #include "base/node.h"
+#include "base/text.h"
 
 /* A framework's build is one vendor's: NeMo does not run on an MI300X. */
 static bool is_built_for(const struct ft_scenario *s, const struct node *at,
@@ -63,4 +66,16 @@ const char *stack_base(const struct ft_scenario *s, struct arena *mem)
 	path = real ? arena_text(mem, real) : n->text;
 	free(real);
 	return path;
+}
+
+bool stack_file(const char *name, char *path, size_t size, struct ft_error *err)
+{
+	const char *slash = strrchr(name, '/'), *leaf = slash ? slash + 1 : name;
+
+	if (!text_is_name(leaf))
+		return ft_fail(err, NULL, "the stack's name '%.60s' " TEXT_NAME_RULE,
+			       leaf, (int)LIMIT_NAME_BYTES);
+	snprintf(path, size, "%s.yaml", name);
+	return !file_exists(path) ||
+	       ft_fail(err, NULL, "%s exists: give another name, or remove it", path);
 }

@@ -15,4 +15,7 @@ bool stack_runs_there(const struct ft_scenario *s, const struct node *at,
  * relative one is only from where the scenario is. */
 const char *stack_base(const struct ft_scenario *s, struct arena *mem);
 
+/* The file that a fitted stack goes to: name.yaml, which is not there yet; the name's last part is one that keys may have. */
+bool stack_file(const char *name, char *path, size_t size, struct ft_error *err);
+
 #endif

@@ -134,6 +134,7 @@ ok "another model than the recorded one" none "its step has 9 passes through lay
 	$f trace compare "$tmp/alone.json" "$tmp/alone.yaml" --set model.num_hidden_layers=5 --fit-stack "$tmp/none"
 ok "a pipeline" none "has a pipeline" $f trace compare "$tmp/alone.json" $sharded --set training.parallel.pp=2 --set training.global_batch_size=2 \
 	--fit-stack "$tmp/none"
+ok "a name that no key could have is refused" fails 1 "the stack.s name .a#b: c." $f trace compare "$tmp/alone.json" "$tmp/alone.yaml" --fit-stack "$tmp/a#b: c"
 ok "a file that is there stays" fails 1 "mine.yaml exists" $f trace compare "$tmp/alone.json" "$tmp/alone.yaml" --fit-stack "$tmp/mine"
 ok "the option is of compare" fails 64 "is of compare" $f trace show "$tmp/alone.json" --fit-stack "$tmp/none"
 ok "what would change the step is not taken" fails 64 "alone" $f trace compare "$tmp/alone.json" "$tmp/alone.yaml" --fit-stack "$tmp/none" --scale dp=2

@@ -5,13 +5,15 @@
 #include "tests/made_recording.h"
 
 #define NAMED(pid, what) \
-	"{\"ph\":\"M\",\"pid\":" #pid ",\"name\":\"process_name\",\"args\":{\"name\":\"" what "\"}},"
+	"{\"ph\":\"M\",\"pid\":" #pid \
+	",\"name\":\"process_name\",\"args\":{\"name\":\"" what "\"}},"
 #define THREAD(pid, tid, what) \
 	"{\"ph\":\"M\",\"pid\":" #pid ",\"tid\":" #tid \
 	",\"name\":\"thread_name\",\"args\":{\"name\":\"" what "\"}},"
 #define RAN(pid, tid, ts, dur, what) \
 	"{\"ph\":\"X\",\"pid\":" #pid ",\"tid\":" #tid ",\"ts\":" #ts ",\"dur\":" #dur \
-	",\"name\":\"" what "\",\"args\":{\"hlo_module\":\"jit_step\",\"name\":\"jit(step)/add\"}},"
+	",\"name\":\"" what \
+	"\",\"args\":{\"hlo_module\":\"jit_step\",\"name\":\"jit(step)/add\"}},"
 #define HEAD \
 	NAMED(1, "/device:GPU:2") \
 	THREAD(1, 14, "Stream #14(Compute,Memset)") \
@@ -36,10 +38,12 @@ static struct ft_recording *read_events(const char *events)
 static void streams_of_the_first_gpu_are_read(void **state)
 {
 	struct ft_recording *r = read_events(
-		HEAD RAN(1, 14, 10, 5, "loop_add_fusion_2") RAN(1, 90, 10, 9, "jit_step")
-			RAN(1, 15, 12, 4, "ncclDevKernel_AllGather_RING_LL")
-				RAN(1, 14, 15, 2.5, "MemcpyD2D") RAN(
-					701, 3, 1, 30, "PjRt") RAN(2, 14, 10, 5, "loop_add_fusion_2"));
+		HEAD RAN(1, 14, 10, 5, "loop_add_fusion_2")
+			RAN(1, 90, 10, 9, "jit_step")
+				RAN(1, 15, 12, 4, "ncclDevKernel_AllGather_RING_LL")
+					RAN(1, 14, 15, 2.5, "MemcpyD2D") RAN(701, 3, 1,
+									     30, "PjRt")
+						RAN(2, 14, 10, 5, "loop_add_fusion_2"));
 	const struct ft_rec_counts *c = ft_recording_counts(r);
 
 	(void)state;
@@ -94,9 +98,10 @@ static void turns_are_steps(void **state)
 {
 	struct ft_recording *r = read_events(
 		HEAD RAN(1, 14, 10, 5, "a_fusion") RAN(1, 14, 16, 3, "b_fusion")
-			RAN(1, 14, 20, 5, "a_fusion") RAN(1, 15, 21, 1, "nccl") RAN(
-				1, 14, 26, 3, "b_fusion") RAN(1, 14, 30, 5, "a_fusion")
-				RAN(1, 14, 37, 4, "b_fusion"));
+			RAN(1, 14, 20, 5, "a_fusion") RAN(1, 15, 21, 1, "nccl")
+				RAN(1, 14, 26, 3, "b_fusion")
+					RAN(1, 14, 30, 5, "a_fusion")
+						RAN(1, 14, 37, 4, "b_fusion"));
 	const struct ft_rec_step *s;
 
 	(void)state;
@@ -106,7 +111,8 @@ static void turns_are_steps(void **state)
 	assert_int_equal(ft_recording_step(r, 2)->end, 31000000);
 	ft_recording_free(r);
 	r = read_events(HEAD RAN(1, 14, 10, 5, "a_fusion") RAN(1, 14, 16, 3, "b_fusion")
-				RAN(1, 14, 20, 5, "a_fusion") RAN(1, 14, 26, 3, "c_fusion"));
+				RAN(1, 14, 20, 5, "a_fusion")
+					RAN(1, 14, 26, 3, "c_fusion"));
 	assert_int_equal(ft_recording_steps(r), 1);
 	assert_false(ft_recording_step(r, 0)->marked);
 	ft_recording_free(r);
