@@ -186,6 +186,7 @@ static const struct absent of_stack[] = {
 	STACK("flat_shards", flat_shards, TRUTH, false),
 	STACK("metrics", metrics, WHOLE, 0),
 	STACK("head_chunks", head_chunks, WHOLE, 1),
+	STACK("attention_block", attention_block, WHOLE, 0),
 	STACK("full_recompute", full_recompute, CHOICE, FT_AGAIN_WHOLE),
 	STACK("routing", routing, CHOICE, FT_ROUTING_FUSED),
 	STACK("fsdp_copy_in", fsdp_copy_in_bytes, REAL, 0),

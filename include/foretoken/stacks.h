@@ -207,6 +207,8 @@ struct ft_layout_rules {
 	bool blocking_launches; /* the host waits for each kernel (CUDA_LAUNCH_BLOCKING=1) */
 	bool plain_rotary; /* rotary positions by operations, whatever `fusion` says */
 	int64_t vocab_multiple; /* of a model that says none: words are padded to so many times tp */
+	int64_t attention_block; /* of unfused attention: tokens a side of a block of scores, none of which above
+				  * the diagonal is computed or any is kept; 0: the whole square */
 	const char *attention; /* impl: cudnn fa2 fa3 aiter ...; "": the GPU's */
 	const char *
 		masked_attention; /* impl that is given a window as a mask; "": none is */
