@@ -24,7 +24,8 @@ static void blocks_do_what_they_hold(void **state)
 		{ MODEL("true"), PLAN("4096"), 10, 1024 },
 		{ MODEL("false"), PLAN("4096"), 16, 1024 },
 		{ MODEL("true"), PLAN("8192"), 36, 1024 },
-		{ MODEL("true"), PLAN("512"), 1, 512 }, /* a block is a sequence at most */
+		{ MODEL("true"), PLAN("512"), 1,
+		  512 }, /* a block is a sequence at most */
 	};
 
 	(void)state;
