@@ -78,6 +78,7 @@ static void read_copies(struct reader *r, struct ft_layout_rules *l)
 	l->optimizer_bytes = read_quantity(r, "optimizer", DIM_BYTES, 0);
 	l->bucket_bytes = read_quantity(r, "bucket", DIM_BYTES, 0);
 	l->bucket_copy_bytes = read_quantity(r, "bucket_copy", DIM_BYTES, 0);
+	l->scan_kept_bytes = read_quantity(r, "scan_kept", DIM_BYTES, 3);
 }
 
 /* What is one of several kinds. */

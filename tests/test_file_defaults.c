@@ -190,6 +190,7 @@ static const struct absent of_stack[] = {
 	STACK("full_recompute", full_recompute, CHOICE, FT_AGAIN_WHOLE),
 	STACK("routing", routing, CHOICE, FT_ROUTING_FUSED),
 	STACK("fsdp_copy_in", fsdp_copy_in_bytes, REAL, 0),
+	STACK("scan_kept", scan_kept_bytes, REAL, 3),
 	STACK("fsdp_copy_out", fsdp_copy_out_bytes, REAL, 0),
 	STACK("fsdp_copy_gradient", fsdp_copy_grad_bytes, REAL, 0),
 	STACK("optimizer", optimizer_bytes, REAL, 0),

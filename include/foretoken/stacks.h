@@ -195,6 +195,7 @@ struct ft_layout_rules {
 	double expert_imbalance;       /* copies of the fullest rank / the mean's */
 	double bucket_bytes;	       /* of a gradient reduction; 0: Megatron's rule */
 	double bucket_copy_bytes;      /* per parameter, into it and out of it */
+	double scan_kept_bytes;	       /* moved for a byte that a scan's turn keeps */
 	int64_t optimizer_kernels;     /* launches of one update */
 	int64_t metrics; /* losses that are computed besides, by plain kernels */
 	int64_t head_chunks; /* parts of a micro-batch that head and loss take in turn, both ways */
