@@ -77,6 +77,7 @@ static void read_copies(struct reader *r, struct ft_layout_rules *l)
 	l->optimizer_bytes = read_quantity(r, "optimizer", DIM_BYTES, 0);
 	l->bucket_bytes = read_quantity(r, "bucket", DIM_BYTES, 0);
 	l->bucket_copy_bytes = read_quantity(r, "bucket_copy", DIM_BYTES, 0);
+	l->scan_kept_bytes = read_quantity(r, "scan_kept", DIM_BYTES, 3);
 }
 
 /* What is one of several kinds. */
@@ -141,6 +142,15 @@ static void check_sinks(struct reader *r, const struct ft_layout_rules *l)
 			    "goes with plain_sinks: false, as it is fused");
 }
 
+/* Blocks are written as one program, whose kernels a compiler makes. */
+static void check_blocks(struct reader *r, const struct ft_layout_rules *l)
+{
+	if (!r->failed && l->attention_block &&
+	    (strcmp(l->attention, "unfused") != 0 || l->fusion != FT_FUSION_COMPILED))
+		reader_fail(r, "attention_block",
+			    "goes with attention: unfused and fusion: compiled");
+}
+
 /* What stands in the place of `attention` for some layers or models runs in a kernel. */
 static const char *read_fused(struct reader *r, const char *key)
 {
@@ -169,10 +179,12 @@ static bool read_layout(const struct node *node, struct ft_layout_rules *l,
 	l->expert_imbalance = read_quantity(&r, "expert_imbalance", DIM_NONE, 1);
 	l->fp8_windows_back = read_bool(&r, "fp8_windows_back", l->windows);
 	l->vocab_multiple = read_int(&r, "vocab_multiple", 0, 1 << 20, 0);
+	l->attention_block = read_int(&r, "attention_block", 0, 1 << 20, 0);
 	l->attention = read_text(&r, "attention", "");
 	l->masked_attention = read_fused(&r, "masked_attention");
 	l->sink_attention = read_fused(&r, "sink_attention");
 	check_sinks(&r, l);
+	check_blocks(&r, l);
 	return reader_close(&r);
 }
 

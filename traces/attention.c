@@ -1,6 +1,7 @@
 /* traces/attention.c - attention that is not fused, and the products before it */
 
 #include "traces/block.h"
+#include "traces/blockwise.h"
 #include "traces/casts.h"
 #include "traces/mixers.h"
 #include "traces/sinks.h"
@@ -136,6 +137,8 @@ double score_gradients(const struct builder *b, const struct layer_sizes *s)
 
 	double each = sinks_compiled(b) ? 8 : plain_of(b)->gradients;
 
+	if (b->rules->attention_block)
+		return counted ? block_bytes(b, s) : 0;
 	return counted ? each * (double)s->heads * (double)b->plan->sequence *
 				 (double)s->tokens :
 			 0;
@@ -198,8 +201,8 @@ static void plain_softmax(struct builder *b, const struct plain *p, bool backwar
 		   operations ? p->launches[backward] : 1);
 }
 
-static void put_square(struct builder *b, const char *name, enum ft_dtype dtype,
-		       struct edges edges, int64_t groups)
+void put_square(struct builder *b, const char *name, enum ft_dtype dtype,
+		struct edges edges, int64_t groups)
 {
 	put_product(b, &(struct ft_work){
 			       .kind = FT_GEMM,
@@ -221,6 +224,13 @@ void unfused_attention(struct builder *b, const struct layer_sizes *s, bool back
 	const struct plain *p = plain_of(b);
 	int times = backward ? 2 : 1;
 
+	if (b->rules->attention_block) {
+		blockwise_attention(b, s, backward);
+		if (drops_scores(b))
+			put_memory(b, "attention_dropout", backward ? "mul" : "dropout",
+				   5 * scores_computed(b) * (double)groups, 1);
+		return;
+	}
 	for (int i = 0; i < times; i++)
 		put_square(b, "scores", p->scores,
 			   (struct edges){ m, seq, s->l->qk_head_dim }, groups);

@@ -117,7 +117,13 @@ bool is_masked(const struct builder *b, const struct ft_layer *l);
 void unfused_attention(struct builder *b, const struct layer_sizes *s, bool backward);
 /* Bytes that it keeps of a score; that gradients of scores take while it runs backward; and a token,
  * that q, k and v take in fp32, for each head. */
+/* A batched product of attention that is not fused; FT_DTYPES: the plan's. */
+void put_square(struct builder *b, const char *name, enum ft_dtype dtype,
+		struct edges edges, int64_t groups);
 double score_kept(const struct builder *b);
+
+/* Scores that a sequence has: all, or those of blocks that a mask leaves (attention_block). */
+double scores_computed(const struct builder *b);
 double score_gradients(const struct builder *b, const struct layer_sizes *s);
 double plain_copies(const struct builder *b, const struct layer_sizes *s);
 /* Features of what tensor parallelism makes whole for these products: a hidden state, or latents

@@ -126,9 +126,12 @@ static double attention_flop(const struct builder *b, const struct layer_sizes *
 	if (s->linear)
 		return (s->l->state_chunk ? 7 : 8) *
 		       (double)(s->tokens * s->out * s->l->linear_key_dim);
-	pairs = is_unfused(b) || is_masked(b, s->l) ?
-			all * all :
-			ft_layer_pairs(s->l, b->plan->sequence, window_of(b, s->l),
+	if (is_unfused(b))
+		pairs = scores_computed(b);
+	else if (is_masked(b, s->l))
+		pairs = all * all;
+	else
+		pairs = ft_layer_pairs(s->l, b->plan->sequence, window_of(b, s->l),
 				       b->model->causal);
 	return ft_attention_flop(FT_PASS_FORWARD,
 				 (double)(s->heads * b->sequences) /

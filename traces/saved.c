@@ -180,7 +180,8 @@ static double output_kept(const struct builder *b)
 static double score_bytes(const struct builder *b, const struct layer_sizes *s,
 			  unsigned set)
 {
-	if (!is_unfused(b) || s->linear || set & FT_MODULE_CORE_ATTENTION)
+	if (!is_unfused(b) || s->linear || set & FT_MODULE_CORE_ATTENTION ||
+	    b->rules->attention_block)
 		return 0;
 	return score_kept(b) * (double)s->heads * (double)b->plan->sequence +
 	       plain_copies(b, s);

@@ -45,7 +45,7 @@ void scan_keeps(struct builder *b, int64_t layer)
 	if (b->rules->scan_layers)
 		put_memory(
 			b, "scan_keep", "copy",
-			(is_nested(b) ? 5 : 3) *
+			(b->rules->scan_kept_bytes + (is_nested(b) ? 2 : 0)) *
 				layer_saved_bytes(b, layer, layer_recompute(b, layer)),
 			8);
 }

@@ -5,7 +5,7 @@
  * row for each layer. Bytes moved, counted from its kernels in steps on an H100
  * (measurements/probes/h100-2026-11-26-jax-unseen.jsonl.gz):
  *   weights            6 a parameter of the rank, to 16 bit where a unit's pass begins
- *   what is kept       3 a byte: zeros, then out of the product that made it and into its row
+ *   what is kept       3 a byte: zeros, then out of the product that made it and into its row (layout.scan_kept)
  *   gradients, fp32    10 a parameter of the rank: zeros (4), then from 16 bit into its row (6)
  *
  * A scan over micro-batches around that of the layers holds the sums of their gradients beside the gradients of its turn, and

@@ -195,6 +195,7 @@ struct ft_layout_rules {
 	double expert_imbalance;       /* copies of the fullest rank / the mean's */
 	double bucket_bytes;	       /* of a gradient reduction; 0: Megatron's rule */
 	double bucket_copy_bytes;      /* per parameter, into it and out of it */
+	double scan_kept_bytes;	       /* moved for a byte that a scan's turn keeps */
 	int64_t optimizer_kernels;     /* launches of one update */
 	int64_t metrics; /* losses that are computed besides, by plain kernels */
 	int64_t head_chunks; /* parts of a micro-batch that head and loss take in turn, both ways */
@@ -207,6 +208,8 @@ struct ft_layout_rules {
 	bool blocking_launches; /* the host waits for each kernel (CUDA_LAUNCH_BLOCKING=1) */
 	bool plain_rotary; /* rotary positions by operations, whatever `fusion` says */
 	int64_t vocab_multiple; /* of a model that says none: words are padded to so many times tp */
+	int64_t attention_block; /* of unfused attention: tokens a side of a block of scores, none of which above
+				  * the diagonal is computed or any is kept; 0: the whole square */
 	const char *attention; /* impl: cudnn fa2 fa3 aiter ...; "": the GPU's */
 	const char *
 		masked_attention; /* impl that is given a window as a mask; "": none is */
