@@ -28,6 +28,8 @@ static const struct key_exempt exempt[] = {
 	  "of mixtures under autocast: test_experts_wide.c" },
 	{ "stack", "layout.sums_each_input",
 	  "of tensor groups: test_parallel_halves.c" },
+	{ "stack", "layout.attention_block",
+	  "of plain attention in compiled code: test_blockwise.c" },
 	{ "stack", "layout.adapter_units",
 	  "of adapters under fsdp: test_adapter_units.c" },
 	{ "stack", "layout.unwrapped_alone",
