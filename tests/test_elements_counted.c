@@ -151,7 +151,11 @@ static void adapters_mask_and_add(void **state)
 			       tp; /* the last: of its tokens */
 			near_frac(sum_of(p.graph, "lora_add").bytes,
 				  LAYERS * 6 * t * (outs + 2 * wide + f), 1e-12);
-			assert_true(launches_of(p.graph, "lora_add") == LAYERS * 3 * 3);
+			assert_true(launches_of(p.graph, "lora_add") == LAYERS * 3 * 2);
+			near_frac(sum_of(p.graph, "lora_scale").bytes,
+				  LAYERS * 2 * 4 * t * outs, 1e-12);
+			assert_true(launches_of(p.graph, "lora_scale") ==
+				    LAYERS * 3 * 2);
 			assert_true(sum_of(p.graph, "lora_dropout").n ==
 				    (dropped ? LAYERS * 3 * 2 : 0));
 			near_frac(sum_of(p.graph, "lora_dropout").bytes,
