@@ -88,9 +88,8 @@ static int on_string(void *context, const unsigned char *bytes, size_t len)
 		if (!k->r->device[0])
 			k->r->device = arena_text_n(&k->r->mem, text, len);
 	} else if (k->key == K_LABEL) {
-		k->label_len = len < sizeof(k->label) ? len : sizeof(k->label) - 1;
-		memcpy(k->label, text, k->label_len);
-		k->label[k->label_len] = '\0';
+		snprintf(k->label, sizeof(k->label), "%.*s",
+			 (int)(len < sizeof(k->label) ? len : sizeof(k->label)), text);
 	} else if (k->key == K_NAME) {
 		k->e.name_len = len < sizeof(k->name) ? len : sizeof(k->name);
 		memcpy(k->name, text, k->e.name_len);

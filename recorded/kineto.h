@@ -85,7 +85,6 @@ struct reader {
 	bool based;
 	int64_t line, column; /* of the chunk's begin, from 1 */
 	char why[160], label[64];
-	size_t label_len;
 	struct xla_gpu gpu;
 	char name[LIMIT_TRACE_TEXT_BYTES], args[LIMIT_TRACE_TEXT_BYTES];
 	unsigned char chunk[CHUNK];
