@@ -101,20 +101,18 @@ static int16_t busiest(const struct ft_recording *r, struct arena *scratch)
 	return most;
 }
 
-/* Into how many equal turns n kernels fall, as many as can be; 1: into none. */
+/* Into how many turns of the same kernels n kernels fall, as many as can be; 1: into none. */
 static size_t turns_of(const struct turn *t, size_t n)
 {
-	enum { MOST = 64 };
+	for (size_t each = 2; each <= n / 2; each++) {
+		size_t i = 0;
 
-	for (size_t turns = MOST; turns > 1; turns--) {
-		size_t each = n / turns, i = 0;
-
-		if (each * turns != n || each < 2)
+		if (n % each)
 			continue;
 		while (i + each < n && t[i].name == t[i + each].name)
 			i++;
 		if (i + each == n)
-			return turns;
+			return n / each;
 	}
 	return 1;
 }

@@ -61,8 +61,7 @@ static void put_file(FILE *out, const struct ft_recording *r)
 			c->twice);
 	if (c->other_gpus)
 		fprintf(out,
-			"  %" PRId64
-			" operations of the file's other GPUs were left out: "
+			"  %" PRId64 " events of the file's other GPUs were left out: "
 			"it is read for its first one\n",
 			c->other_gpus);
 	if (c->before_call)

@@ -26,7 +26,7 @@
 
 static struct ft_recording *read_events(const char *events)
 {
-	char text[8192];
+	char text[40960];
 
 	snprintf(text, sizeof(text),
 		 "{\"displayTimeUnit\":\"ns\",\"metadata\":{},\"traceEvents\":[%s{}]}",
@@ -118,12 +118,31 @@ static void turns_are_steps(void **state)
 	ft_recording_free(r);
 }
 
+/* However many there are. */
+static void many_turns_are_steps(void **state)
+{
+	enum { TURNS = 100 };
+	char events[32768] = HEAD;
+	struct ft_recording *r;
+
+	(void)state;
+	for (int k = 0; k < 2 * TURNS; k++)
+		snprintf(events + strlen(events), sizeof(events) - strlen(events),
+			 "{\"ph\":\"X\",\"pid\":1,\"tid\":14,\"ts\":%d,\"dur\":2,"
+			 "\"name\":\"%s_fusion\"},",
+			 3 * k, k % 2 ? "b" : "a");
+	r = read_events(events);
+	assert_int_equal(ft_recording_steps(r), TURNS);
+	ft_recording_free(r);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(streams_of_the_first_gpu_are_read),
 		cmocka_unit_test(names_of_xla_are_classes),
 		cmocka_unit_test(turns_are_steps),
+		cmocka_unit_test(many_turns_are_steps),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

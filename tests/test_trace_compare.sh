@@ -60,7 +60,7 @@ assert abs(d["predicted_step_s"] / d["recorded_step_s"] - 1) < 0.1
 assert len(d["by_layer"]["recorded"]["layers"]) == 3'
 }
 ok "a step of JAX is compared, too" near
-ok "and what is not of its first GPU is told" sh -c "$f trace show $jax | grep -q '914 operations of the file.s other GPUs were left out'"
+ok "and what is not of its first GPU is told" sh -c "$f trace show $jax | grep -q '914 events of the file.s other GPUs were left out'"
 ok "a host is not fitted to it" sh -c "$f trace compare $jax $tmp/jax.yaml --fit-stack $tmp/mine 2>&1 | grep -q 'holds no launches'"
 ok "repetition finds the layers that annotations tell" python3 tests/layers.py $eager "$tmp/c.json"
 ok "two ranks' layers are their mean" sh -c "$f trace compare $eager $t/h200-8b4L-fsdp2-s4096-b1-eager.rank1.kineto.json.gz $scenario | grep -q 'recorded step has 4 layers'"

@@ -104,7 +104,7 @@ struct ft_rec_counts {
 	int64_t without_op;	   /* launches of which no operation is recorded */
 	int64_t before_call;	   /* operations that start before their launch */
 	int64_t twice;		   /* operations and calls told again, left out */
-	int64_t other_gpus;	   /* operations of a file's other GPUs, left out */
+	int64_t other_gpus;	   /* events of a file's other GPUs, left out */
 	int64_t overlapping_steps; /* cut where the next begins */
 };
 
