@@ -275,6 +275,27 @@ static void read_ccls(struct reader *r, struct ft_stack *s)
 	}
 }
 
+/* Of each format of products a `training` map, or none. */
+static bool check_by_precision(const struct node *maps, struct ft_error *err)
+{
+	static const enum ft_dtype formats[] = { FT_BF16,  FT_FP16,	    FT_FP8,
+						 FT_MXFP8, FT_FP8_BLOCK128, FT_MXFP4,
+						 FT_NVFP4 };
+	struct reader r;
+
+	if (!maps)
+		return true;
+	r = reader_open(maps, err);
+	for (size_t i = 0; i < sizeof(formats) / sizeof(*formats); i++) {
+		const char *name = ft_dtype_name(formats[i]);
+		const struct node *map = read_node(&r, name);
+
+		if (map && map->kind != NODE_MAP)
+			reader_fail(&r, name, "should be a map of keys of `training`");
+	}
+	return reader_close(&r);
+}
+
 /* What the file itself says, not what it extends. */
 static const struct node *own(const struct node *stack, const char *key)
 {
@@ -334,11 +355,13 @@ static bool read_stack(const struct node *node, struct whole *w, const char *nam
 	layout = read_node(&r, "layout");
 	rates = read_node(&r, "rates");
 	s->defaults = read_node(&r, "defaults");
+	s->by_precision = read_node(&r, "defaults_by_precision");
 	read_ccls(&r, s);
 	if (!s->from)
 		reader_fail(&r, NULL, "a stack needs a provenance");
 	return reader_close(&r) && read_layout(layout, &s->layout, err) &&
-	       runs_read(runs, s, err) && read_rates(rates, s, &w->mem, err);
+	       runs_read(runs, s, err) && read_rates(rates, s, &w->mem, err) &&
+	       check_by_precision(s->by_precision, err);
 }
 
 /* Does any of its libraries know GPUs of this generation? If none does, the word is wrong. */

@@ -89,14 +89,30 @@ struct ft_plan_context scenario_plan_context(const struct ft_scenario *s)
 	};
 }
 
+/* `training` with the stack's defaults under it, of which those for its format of products
+ * replace the others. */
+static struct node *with_defaults(struct whole *w, const struct node *training)
+{
+	const struct ft_stack *stack = w->scenario.stack;
+	struct node *all = node_overlay(&w->mem, stack->defaults, training);
+	const struct node *format = node_get(all, "precision"), *these;
+
+	these = node_get(stack->by_precision, format && format->kind == NODE_SCALAR ?
+						      format->text :
+						      ft_dtype_name(FT_BF16));
+	if (!these || node_is_null(these))
+		return all;
+	return node_overlay(&w->mem, node_overlay(&w->mem, stack->defaults, these),
+			    training);
+}
+
 static bool load_plan(struct whole *w, const struct node *training,
 		      enum scenario_depth depth, struct ft_error *err)
 {
 	struct ft_scenario *s = &w->scenario;
 	struct ft_plan_context context = scenario_plan_context(s);
-	const struct node *laid = node_overlay(&w->mem, s->stack->defaults, training);
 
-	w->plan = ft_plan_load(laid, s->model, &context, err);
+	w->plan = ft_plan_load(with_defaults(w, training), s->model, &context, err);
 	s->plan = w->plan;
 	if (w->plan)
 		ft_model_fit(w->model, w->plan);
@@ -297,7 +313,7 @@ static bool load_open_plan(struct whole *w, const struct node *training,
 {
 	struct ft_scenario *s = &w->scenario;
 	struct ft_plan_context context = scenario_plan_context(s);
-	struct node *laid = node_overlay(&w->mem, s->stack->defaults, training);
+	struct node *laid = with_defaults(w, training);
 
 	context.ranks = context.ranks_per_node = 1;
 	context.open = true;

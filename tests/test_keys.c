@@ -53,6 +53,8 @@ static const struct key_exempt exempt[] = {
 	{ "stack", "rates.grouped_back.mx*", "formats that no experts here have" },
 	{ "stack", "rates.grouped_back.*block*", "formats that no experts here have" },
 	{ "stack", "defaults", "its keys are those of stacks that have some" },
+	{ "stack", "defaults_by_precision*",
+	  "of formats that a scenario has: test_by_precision.c" },
 	{ "stack", "defaults.lora", "a map that the scenario's own test has" },
 	{ "stack", "defaults.sequence_length", "all scenarios here say it themselves" },
 	{ "stack", "defaults.global_batch_size",

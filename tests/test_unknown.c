@@ -133,7 +133,8 @@ struct walk {
  * `training` says, with which it is read. */
 static bool is_open(const char *head)
 {
-	return strstr(head, "\"impl_rate\"") || strstr(head, "\"defaults\"");
+	return strstr(head, "\"impl_rate\"") || strstr(head, "\"defaults\"") ||
+	       strstr(head, "\"defaults_by_precision\": {");
 }
 
 static bool is_told(const struct ft_error *err)

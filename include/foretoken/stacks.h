@@ -374,6 +374,7 @@ struct ft_stack {
 	struct ft_number dispatcher_factor; /* of DeepEP, HybridEP, too */
 	struct ft_number gap_s;		    /* between kernels of a stream */
 	const struct node *defaults;	    /* a `training` map; NULL: none */
+	const struct node *by_precision; /* of formats such maps, over it; NULL: none */
 	const struct ft_provenance *from;
 };
 
