@@ -33,10 +33,12 @@ static void gradients_are(const char *text, enum ft_dtype format)
 	ft_shelf_free(shelf);
 }
 
-/* DeepSpeed's FP16_Optimizer and BF16_Optimizer; a scenario's own word counts more. */
-static void gradients_of_deepspeed_go_by_the_format(void **state)
+/* Megatron's arguments, DeepSpeed's FP16_Optimizer and BF16_Optimizer; a scenario's own word counts more. */
+static void gradients_go_by_the_format(void **state)
 {
 	(void)state;
+	gradients_are(RUN("megatron-lm-2022", "precision: fp16"), FT_FP16);
+	gradients_are(RUN("megatron-lm-2022", "precision: bf16"), FT_FP32);
 	gradients_are(RUN("megatron-deepspeed-2022", "precision: fp16"), FT_FP16);
 	gradients_are(RUN("megatron-deepspeed-2022", "precision: bf16"), FT_FP32);
 	gradients_are(RUN("megatron-deepspeed-2022", "micro_batch_size: 1"), FT_FP32);
@@ -98,7 +100,7 @@ static void what_is_no_map_of_a_format_is_refused(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(gradients_of_deepspeed_go_by_the_format),
+		cmocka_unit_test(gradients_go_by_the_format),
 		cmocka_unit_test(they_replace_those_of_all_formats),
 		cmocka_unit_test(what_is_no_map_of_a_format_is_refused),
 	};
