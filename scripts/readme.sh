@@ -4,7 +4,7 @@
 # Needs the tests to be built (make check-only), as two of them print the table of costs.
 #
 # What is between "<!-- NAME -->" and "<!-- end -->" is replaced by the command's output,
-# indented as code; of `make validate` without its tables over all files.
+# indented as code; of `make validate` README has the tables by GPU and model, docs/accuracy.md that by source.
 set -eu
 f=$(realpath "${1:-build/foretoken}")
 cd "$(dirname "$0")/.."
@@ -20,8 +20,9 @@ FORETOKEN=$f sh examples/01-first-answer/run.sh | fold -s -w 96 | awk '
 	/^Why .* differs/ { on = 0; left = 6; print "" }
 	/^Why .* costs/ { left = 9; print "" }
 	left-- > 0 { print }' >"$tmp/first-answer"
-sh scripts/validate.sh "$f" none | cat -s |
-	awk -v RS= -v ORS='\n\n' '!/^all files, by/' >"$tmp/accuracy"
+sh scripts/validate.sh "$f" none | cat -s >"$tmp/all"
+awk -v RS= -v ORS='\n\n' '/^Errors/ || /^all files, by (gpu|model) /' "$tmp/all" >"$tmp/accuracy"
+awk -v RS= -v ORS='\n\n' '!/^all files, by/' "$tmp/all" >"$tmp/by-source"
 sh scripts/by_stack.sh "$f" >"$tmp/by-stack"
 for t in parts published_costs; do
 	build/rel/tests/test_$t >"$tmp/told" 2>/dev/null || {
@@ -33,7 +34,7 @@ for t in parts published_costs; do
 done >"$tmp/costs"
 fill() { # FILE
 	awk -v dir="$tmp" '
-		/^<!-- (first-answer|accuracy|by-stack|costs) -->$/ {
+		/^<!-- (first-answer|accuracy|by-stack|by-source|costs) -->$/ {
 			print; print ""
 			file = dir "/" $2
 			while ((getline line < file) > 0) print (line == "" ? "" : "    " line)
