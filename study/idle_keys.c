@@ -116,6 +116,12 @@ static bool dealt(const struct ft_scenario *s)
 	return s->plan->ep > 1;
 }
 
+/* A backward and a forward of two micro-batches side by side, as foretoken-scenario(5) has it. */
+static bool paired(const struct ft_scenario *s)
+{
+	return ft_plan_pairs(s->plan) && ft_plan_run(s->plan) > 1;
+}
+
 /* Not in a pipeline whose stack reduces behind the last micro-batch in any case. */
 static bool each_may_reduce(const struct ft_scenario *s)
 {
@@ -134,7 +140,9 @@ static const struct idle_key told[] = {
 	{ "parallel.vpp", staged, false, "with pp above 1", "1" },
 	{ "schedule", staged, false, "with pp above 1", "1f1b" },
 	{ "pipeline_flushes", staged, false, "with pp above 1", "1" },
-	{ "overlap.ep", dealt, false, "with ep above 1", "false" },
+	{ "overlap.ep", paired, false,
+	  "with ep above 1 and several micro-batches, without fsdp and hsdp, and in a pipeline with vpp above 1, but not under zbv",
+	  "false" },
 	{ "moe_force_balance", dealt, false, "with ep above 1", "false" },
 };
 enum { TOLD = sizeof(told) / sizeof(*told) };

@@ -69,6 +69,12 @@ lasts() { # PP: is it told that a micro-batch's own reduction does nothing?
 ok "a pipeline that reduces behind its last micro-batch is told" lasts 2
 ok "and one stage is not" sh -c "! $f simulate $a --set model=llama3-8b $small --set stack=torch-2.11-eager --set training.sharding=fsdp --set 'training.parallel={pp: 1}' \
 	--set training.sync_each_micro_batch=false 2>&1 >/dev/null | grep 'has an effect'"
+unpaired() { # VPP: is it told that no two micro-batches of a pipeline run side by side?
+	$f simulate $a --set model=mixtral-8x7b $small --set stack=megatron-core --set "training.parallel={pp: 2, ep: 4, vpp: $1}" \
+		--set training.overlap.ep=true >/dev/null 2>"$tmp/said" && grep -c "overlap.ep has an effect only" "$tmp/said" | grep -q "^$2$"
+}
+ok "a pipeline whose micro-batches do not pair is told" unpaired 1 1
+ok "and an interleaved one is not" unpaired 2 0
 fp8=$small\ --set\ training.precision=fp8\ --set\ training.attention_precision=fp8\ --set\ model=llama3-8b
 ok "attention in 8 bit needs a kernel" fails 1 "attention_precision: fp8: the attention of stack transformers-5-eager-fa2 runs in 16 bit" \
 	$f simulate $a $fp8 --set stack=transformers-5-eager-fa2 --set training.parallel='{}' --set training.sharding=fsdp
