@@ -18,6 +18,10 @@ const char *evidence_sentence(const struct ft_scenario *scenario,
 const char *evidence_search(const struct ft_scenario *scenario,
 			    const struct ft_outcome *outcome, char text[SENTENCE]);
 
+/* That little of the memory is left, where that matters; "": it does not. */
+const char *evidence_memory(const struct ft_scenario *scenario,
+			    const struct ft_outcome *outcome, char text[SENTENCE]);
+
 /* At which rate links run where NICs and ports are not alike; "": they are. */
 const char *evidence_links(const struct ft_cluster *cluster, char text[SENTENCE]);
 

@@ -8,6 +8,7 @@
 #include "base/gnuplot.h"
 #include "base/node.h"
 #include "base/plain.h"
+#include "reports/evidence.h"
 #include "reports/json.h"
 #include "reports/money.h"
 #include "reports/plot.h"
@@ -222,6 +223,16 @@ static void put_run(FILE *out, const struct ft_planned *x)
 	fputs(".\n", out);
 }
 
+/* That the first fills the GPU, as simulate says it of such a plan. */
+static void put_memory(FILE *out, const struct ft_planned *x)
+{
+	char text[SENTENCE];
+	const char *said = evidence_memory(x->scenario, x->outcome, text);
+
+	if (said[0])
+		fprintf(out, "  %3d  %s\n", 1, said);
+}
+
 static void put_plans(FILE *out, const struct ft_plans *p)
 {
 	struct table t;
@@ -245,6 +256,7 @@ static void put_plans(FILE *out, const struct ft_plans *p)
 	usual = usual_groups(p->best[0].scenario);
 	fprintf(out, "\nWhy the first: %s", p->best[0].why);
 	put_unseen(out, p->best[0].scenario->plan, &usual, " It has ", ".");
+	put_memory(out, &p->best[0]);
 	for (size_t i = 1; i < p->n; i++) {
 		fprintf(out, "  %3zu  %s", i + 1, p->best[i].why);
 		put_unseen(out, p->best[i].scenario->plan, p->best[0].scenario->plan,

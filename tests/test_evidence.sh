@@ -115,11 +115,13 @@ full() { # STACK: told of those micro-batches alone that are so full; some are
 		is=$(python3 -c 'import json, sys; d = json.load(sys.stdin); m = d["memory_bytes_per_gpu"]["total"] / 80e9; print(int(m >= 0.93 and d["fits"]))' <"$tmp/full.json")
 		[ "$1" = jax-0.11 ] && is=0
 		[ "$said" = "$is" ] || return 1
+		[ "$is" = 0 ] || cp "$tmp/full.yaml" "$tmp/fills.yaml"
 		told=$((told + said))
 	done
 	[ "$1" = jax-0.11 ] || [ $told -gt 0 ]
 }
 ok "memory that is nearly full is told" full torch-2.11-eager
+ok "and below the first of the plans that a search finds" sh -c "$f plan $tmp/fills.yaml --set 'training.parallel={tp: 1, pp: 1, cp: 1}' --set training.recompute=none | grep -q '^    1  Memory is .* % full'"
 ok "not under JAX, which plans its memory" full jax-0.11
 
 # Runs that are broken stop the answer, and say where.
