@@ -42,7 +42,7 @@ static const struct argp argp = {
 	parse,
 	NULL,
 	"Predict the time of each kernel in a CSV file: print its rows with two more columns, "
-	"predicted.time_us and extrapolated."
+	"predicted.time_us and extrapolated. foretoken-runs(5) has the columns and their words."
 	"\vExample: foretoken kernel --gpu h200 --csv kernels.csv",
 	NULL,
 	NULL,
@@ -60,9 +60,9 @@ int cmd_kernel(int argc, char **argv)
 		return complain(&err);
 	if (failed)
 		fprintf(stderr,
-			"foretoken: %swarning:%s %zu rows cannot be predicted; "
+			"foretoken: %swarning:%s %zu row%s cannot be predicted; "
 			"the first, of line %d: %s\n",
 			terminal_begin(stderr, TERMINAL_WARNING), terminal_end(stderr),
-			failed, why.line, why.text);
+			failed, failed == 1 ? "" : "s", why.line, why.text);
 	return finish_output();
 }
