@@ -150,7 +150,8 @@ static size_t reasons_of(const struct depend *d, size_t i, struct reason reason[
 			(struct reason){ op_event(k, (size_t)d->before[i], over),
 					 over ? end_of(b) : b->start,
 					 over ? d->least.stream : o->start - b->start,
-					 FT_REC_BY_STREAM, LAG_FIXED };
+					 FT_REC_BY_STREAM,
+					 over ? LAG_FIXED : LAG_SHARE };
 	}
 	if (d->wait[i] != FT_REC_NONE)
 		reason[n++] = (struct reason){ op_event(k, (size_t)d->wait[i], true),

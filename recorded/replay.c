@@ -10,7 +10,8 @@
 
 /* ---- building --------------------------------------------------------------------- */
 
-/* The step in whose marks an operation was launched; of a whole recording, all are. */
+/* The step in whose marks an operation was launched, or began where no launch was recorded; of a
+ * whole recording, all are. */
 static void find_steps(struct rank *k)
 {
 	const struct ft_recording *r = k->r;
@@ -24,9 +25,9 @@ static void find_steps(struct rank *k)
 			k->step[i] = 0;
 			continue;
 		}
-		if (o->call == FT_REC_NONE)
+		if (o->call == FT_REC_NONE && r->call.n)
 			continue;
-		at = call_of(r, (size_t)o->call)->start;
+		at = r->call.n ? call_of(r, (size_t)o->call)->start : o->start;
 		while (s-- > 0 && r->step[s].begin > at)
 			;
 		if (s < r->n_steps && at <= r->step[s].end)
@@ -413,29 +414,42 @@ struct ft_replayed ft_replay_run(const struct ft_replay *p,
 
 /* ---- steps ---------------------------------------------------------------------------------- */
 
-/* A mark of the host, by the last call before it (or the first, if it is the first). */
+/* A call or, where none was recorded, an operation: when it was, and is. */
+struct moment {
+	ft_ps start, end, begins, ends;
+};
+
+static struct moment moment_of(const struct rank *k, const struct ft_replayed *t,
+			       size_t rank, size_t place)
+{
+	const struct ft_recording *r = k->r;
+	size_t i = r->call.n ? r->call_order[place] : r->op_order[place];
+	ft_ps start = r->call.n ? call_of(r, i)->start : op_of(r, i)->start;
+	ft_ps lasts = r->call.n ? call_of(r, i)->duration : op_of(r, i)->duration;
+
+	return (struct moment){ start, start + lasts,
+				(r->call.n ? t->call_begin : t->op_begin)[rank][i],
+				(r->call.n ? t->call_end : t->op_end)[rank][i] };
+}
+
+/* A mark, by the last of these before it (or the first, if it is the first). */
 ft_ps replay_mark(const struct ft_replay *p, const struct ft_replayed *t, size_t rank,
 		  ft_ps at)
 {
 	const struct rank *k = &p->rank[rank];
-	const struct ft_recording *r = k->r;
-	size_t low = 0, high = r->call.n, call;
+	size_t low = 0, high = k->r->call.n ? k->r->call.n : k->r->op.n;
+	struct moment m;
 
 	while (low < high) {
 		size_t middle = (low + high) / 2;
 
-		if (call_of(r, r->call_order[middle])->start <= at)
+		if (moment_of(k, t, rank, middle).start <= at)
 			low = middle + 1;
 		else
 			high = middle;
 	}
-	if (!r->call.n)
-		return at + k->shift;
-	call = r->call_order[low ? low - 1 : 0];
-	if (call_of(r, call)->start + call_of(r, call)->duration <= at)
-		return t->call_end[rank][call] + at - call_of(r, call)->start -
-		       call_of(r, call)->duration;
-	return t->call_begin[rank][call] + at - call_of(r, call)->start;
+	m = moment_of(k, t, rank, low ? low - 1 : 0);
+	return m.end <= at ? m.ends + at - m.end : m.begins + at - m.start;
 }
 
 static ft_ps last_end(const struct ft_replay *p, const struct ft_replayed *t,

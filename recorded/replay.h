@@ -88,7 +88,8 @@ void hosts_depend(struct ft_replay *p, struct rank *k);
 int32_t *waits_find(struct ft_replay *p, const struct rank *k, struct arena *scratch);
 
 /* recorded/replay.c: when a moment of the host, of the recording's clock, comes in a
- * replay: by the last call before it (or the first, if there is none before). */
+ * replay: by the last call before it (or the first, if there is none before); where none was
+ * recorded by the last operation. */
 ft_ps replay_mark(const struct ft_replay *p, const struct ft_replayed *t, size_t rank,
 		  ft_ps at);
 

@@ -123,6 +123,7 @@ void xla_steps(struct ft_recording *r)
 	int16_t stream = r->op.n ? busiest(r, &scratch) : 0;
 	struct turn *t = ARENA_ARRAY(&scratch, r->op.n + 1, struct turn);
 	size_t n = 0, turns;
+	int16_t thread;
 
 	for (size_t i = 0; i < r->op.n; i++)
 		if (op_of(r, i)->stream == stream)
@@ -132,6 +133,7 @@ void xla_steps(struct ft_recording *r)
 						op_of(r, i)->name };
 	qsort(t, n, sizeof(*t), by_start);
 	turns = turns_of(t, n);
+	thread = turns > 1 ? lane_number(r, &r->thread, 0, 0) : 0; /* of the marks */
 	for (size_t k = 0; k < turns && turns > 1; k++) {
 		struct ft_rec_span *s = table_add(&r->mem, &r->annotation);
 		ft_ps end =
@@ -143,6 +145,7 @@ void xla_steps(struct ft_recording *r)
 			.start = t[k * (n / turns)].start,
 			.duration = end - t[k * (n / turns)].start,
 			.id = FT_REC_NONE,
+			.thread = thread,
 			.name = text_number(r, name, strlen(name)),
 			.args = FT_REC_NONE,
 		};

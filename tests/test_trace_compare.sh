@@ -62,6 +62,18 @@ assert len(d["by_layer"]["recorded"]["layers"]) == 3'
 ok "a step of JAX is compared, too" near
 ok "and what is not of its first GPU is told" sh -c "$f trace show $jax | grep -q '914 events of the file.s other GPUs were left out'"
 ok "a host is not fitted to it" sh -c "$f trace compare $jax $tmp/jax.yaml --fit-stack $tmp/mine 2>&1 | grep -q 'holds no launches'"
+one_jax=$t/h200-jax-1b3L-s4096-b2-products.perfetto.json.gz
+faster() { # one stream: its step is shorter by half of its products, although no launch was recorded
+	$f trace replay "$1" --speedup gemm=2 --json | python3 -c '
+import json, sys
+d = json.load(sys.stdin)
+gemm = next(c for c in d["changes"] if c["what"] == "gemm")
+assert abs(d["recorded_step_s"] - d["step_s"] - gemm["recorded_s"] / 2) < 0.01 * gemm["recorded_s"], d["step_s"]'
+}
+ok "products of JAX that are faster make its step shorter" faster "$one_jax"
+ok "also of the step that was written" sh -c "$f trace replay $one_jax --timeline $tmp/jax.json >/dev/null"
+ok "and read again" faster "$tmp/jax.json"
+ok "and it is written for others" sh -c "$f trace export $one_jax --chakra $tmp/jax >/dev/null && $f trace replay $tmp/jax.0.et --json | grep -q '\"step_s\": 0.028'"
 ok "repetition finds the layers that annotations tell" python3 tests/layers.py $eager "$tmp/c.json"
 ok "two ranks' layers are their mean" sh -c "$f trace compare $eager $t/h200-8b4L-fsdp2-s4096-b1-eager.rank1.kineto.json.gz $scenario | grep -q 'recorded step has 4 layers'"
 ok "a scenario's own step has no gap" sh -c "
