@@ -336,6 +336,8 @@ static void megatron_precision(struct sheet *t)
 	}
 	if (p->gradient_dtype == FT_FP32 && t->of != FT_NEMO)
 		emit(t, "accumulate_allreduce_grads_in_fp32", "%s", "");
+	if (p->gradient_dtype == FT_BF16 && t->of != FT_NEMO)
+		emit(t, "grad_reduce_in_bf16", "%s", ""); /* with bf16 else in fp32 */
 }
 
 /* A data set's packing, not an argument's. */

@@ -230,6 +230,7 @@ static void megatron_formats(struct lines *l)
 	   "reuse_grad_buf_for_mxfp8_param_ag", "");
 	no_name(l, p->precision == FT_NVFP4, "precision: nvfp4");
 	is(l, p->gradient_dtype == FT_FP32, "accumulate_allreduce_grads_in_fp32", "");
+	is(l, p->gradient_dtype == FT_BF16, "grad_reduce_in_bf16", "");
 }
 
 static void megatron_rest(struct lines *l)
