@@ -421,13 +421,15 @@ static bool move(struct whatif *w, struct ft_error *err)
 	return collectives_retime(w, err);
 }
 
-/* Where the host is late, kernels that take less time leave the GPU waiting longer. */
+/* Where the host is late, kernels that take less time leave the GPU waiting longer: told where
+ * it waits long, or a twentieth of the step longer than it did. */
 static void say_who_paces(struct whatif *w)
 {
 	const struct ft_whatif *a = w->answer;
 	double late = a->replayed.idle_s[FT_REC_BY_LAUNCH] / a->replayed.step_s;
+	double was = a->recorded.idle_s[FT_REC_BY_LAUNCH] / a->replayed.step_s;
 
-	if (late > 0.25)
+	if (late > 0.25 || late - was > 0.05)
 		whatif_note(
 			w,
 			"The GPU waits for late launches during %.0f %% of the replayed "

@@ -35,6 +35,7 @@ ok "waiting is never negative" json 'd["step_s"]<d["recorded_step_s"]' replay $e
 among() { $f trace replay $eager --scale dp=64 --fabric "$1" --json | python3 -c 'import json, sys; d = json.load(sys.stdin); assert d["machine"]["ranks"] == 64; print(d["step_s"])'; }
 ok "a slower network is never faster" sh -c "awk -v slow=$(among roce-100-x4) -v fast=$(among roce-400-rail) 'BEGIN { exit !(slow > fast && fast > 0.1) }'"
 ok "dollars when tokens are told" json 'd["cost"]["usd_per_million_tokens_low"]<d["cost"]["usd_per_million_tokens"]<d["cost"]["usd_per_million_tokens_high"]' replay $eager --tokens-per-step 8192 --gpu mi300x
+ok "a host that faster products wait for is told" json 'd["step_s"]>0.999*d["recorded_step_s"] and "the host paces it" in str(d["notes"])' replay $t/h100-8b16L-fsdp2-s2048-b1-compile.rank0.kineto.json.gz --speedup gemm=2
 ok "GPUs that are bought and idle are told" json '"6 of the 8 GPUs that are bought stand idle" in " ".join(d["notes"])' replay $eager --tokens-per-step 8192 --gpu h200
 ok "and not where the servers are full" json 'not any("idle" in n for n in d["notes"])' replay $eager --tokens-per-step 8192 --gpu h200 --scale dp=8
 ok "also where nothing is data-parallel" json '0<d["cost"]["usd_per_million_tokens"]<1e6' replay $t/h100-bert-small.tracelens.json.gz --tokens-per-step 512
