@@ -30,6 +30,7 @@ ok "and a larger micro-batch" $breaks --set training.recompute=selective --set t
 ok "but where no layer is recomputed" $f simulate $a -q --set stack=transformers-5-compile-fa3 --set 'training.parallel={}' --set training.sharding=fsdp --set training.micro_batch_size=1 --set training.recompute=full --set training.recompute_layers=0
 ok "a scan computes all of its layers again or none" fails 1 "stack jax-0.11 scans its layers, which all recompute or none" $f simulate $a \
 	--set stack=jax-0.11 --set training.parallel.tp=1 --set training.parallel.pp=1 --set training.parallel.vpp=1 --set training.sharding=fsdp --set training.recompute=full --set training.recompute_layers=1
+ok "none of them is none" $f simulate $a -q --set stack=jax-0.11 --set training.parallel.tp=1 --set training.parallel.pp=1 --set training.parallel.vpp=1 --set training.sharding=fsdp --set training.recompute=full --set training.recompute_layers=0
 routed="$f simulate $a -q --set model=mixtral-8x7b --set model.num_hidden_layers=4 --set training.parallel={} --set training.sharding=fsdp --set training.recompute=full"
 ok "nothing groups the rows of experts in plain JAX" fails 1 "no kernel for groups of rows, each of 8 experts would run on all tokens" $routed --set stack=jax-0.11
 ok "a capacity makes them products of one size" $routed --set stack=jax-0.11 --set training.moe_capacity_factor=1.25

@@ -22,8 +22,10 @@ static void what_is_returned_is_copied(void **state)
 	} how[] = {
 		{ TRAINER, "none", 6, 8, 0, 12 },
 		{ TRAINER, "full", 6, 0, 0, 12 },
+		{ TRAINER, "full, recompute_layers: 0", 6, 8, 0, 12 },
 		{ COMPILED, "none", 4, 8, 4, 10 },
 		{ COMPILED, "full", 4, 0, 4, 6 },
+		{ COMPILED, "full, recompute_layers: 0", 4, 8, 4, 10 },
 		{ "transformers-5-eager", "none", 0, 0, 0, 12 },
 		{ "torch-2.11-compile", "none", 0, 0, 0, 4 },
 	};

@@ -16,9 +16,12 @@
 bool copies_outputs(const struct builder *b)
 {
 	const struct ft_plan *p = b->plan;
+	bool again = p->recompute == FT_RECOMPUTE_FULL ?
+			     p->recompute_layers > 0 :
+			     p->recompute != FT_RECOMPUTE_NONE;
 
 	return b->rules->copied_outputs && p->sharding == FT_DDP && p->dp * p->cp > 1 &&
-	       (p->recompute == FT_RECOMPUTE_NONE || p->lora.rank > 0);
+	       (!again || p->lora.rank > 0);
 }
 
 /* Of a fused loss, bytes per logit. XLA (one_program) keeps them in 16 and 32 bit (temporaries of four programs whose logits are 2.1 to 4.2 billion numbers:

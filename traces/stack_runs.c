@@ -164,7 +164,7 @@ static bool recomputes(const struct ft_model *model, const struct ft_plan *plan,
 		       const struct ft_stack *stack, struct ft_error *err)
 {
 	if (stack->layout.scan_layers && plan->recompute == FT_RECOMPUTE_FULL &&
-	    plan->recompute_layers < model->n_layers)
+	    plan->recompute_layers > 0 && plan->recompute_layers < model->n_layers)
 		return ft_fail(
 			err, NULL,
 			"recompute_layers: %lld of %lld: stack %s scans its layers, "
