@@ -392,7 +392,9 @@ static void check_prediction(const struct ft_gpu *g, const struct table *x,
 	if (w->gemm.fast)
 		e.time_s = fmax(e.time_s * g->gemm_fast.value, least);
 	if (rate && rate->value < 1) {
-		e.time_s /= rate->value;
+		double start = fmin(g->gemm_model.start_s.value, e.time_s);
+
+		e.time_s += (e.time_s - start) * (1 / rate->value - 1);
 		e.far = true;
 		spread = fmax(spread, (rate->high - rate->low) / rate->value / 2);
 	}
