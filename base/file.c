@@ -105,7 +105,7 @@ char *file_read(struct arena *mem, const char *path, size_t limit, size_t *len,
 	char *text;
 
 	if (fd < 0) {
-		struct ft_mark at = { .file = path };
+		struct ft_mark at = { .file = *path ? path : "''" };
 
 		fail_errno(err, &at, "", errno);
 		return NULL;
@@ -240,8 +240,10 @@ static bool give_name(struct file_out *f)
  * the disk and under its name beside. False, with errno set. */
 static bool is_written(struct file_out *f)
 {
-	if (ferror(f->out)) {
-		errno = EIO;
+	if (ferror(f->out)) { /* why, one more byte of what is thrown away may say */
+		clearerr(f->out);
+		if (f->direct || (fputc('\n', f->out) != EOF && !fflush(f->out)))
+			errno = EIO;
 		return false;
 	}
 	if (fflush(f->out))

@@ -179,7 +179,11 @@ static bool one_line(struct sweep *s, struct ft_error *err)
 			       shape.stride > 1 ? " so far apart" : "",
 			       (long long)c->ranks);
 	if (shape.size < 2)
-		return ft_fail(err, NULL, "a collective takes at least 2 ranks");
+		return ft_fail(err, NULL,
+			       "a collective takes at least 2 ranks%s",
+			       shape.stride > 1 ?
+				       ": with this --stride the cluster has 1" :
+				       "");
 	*l = (struct ft_collective_line){ .op = s->call.op,
 					  .gpus = shape.size,
 					  .bytes = s->call.bytes };

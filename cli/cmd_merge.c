@@ -40,7 +40,7 @@ int cmd_merge(int argc, char **argv)
 	parse_arguments(&argp, argc, argv, &w);
 	if (!ft_study_merge(w.word[0], w.word + 1, w.n - 1, &r, &err))
 		return complain(&err);
-	printf("%zu files: %zu runs taken, %zu were there\n", r.files, r.rows,
-	       r.already);
+	printf("%zu file%s: %zu runs taken, %zu were there\n", r.files,
+	       r.files == 1 ? "" : "s", r.rows, r.already);
 	return finish_output();
 }

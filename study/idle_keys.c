@@ -116,6 +116,14 @@ static bool dealt(const struct ft_scenario *s)
 	return s->plan->ep > 1;
 }
 
+/* Copies are not spread evenly, or forced balance sends them elsewhere. */
+static bool may_be_forced(const struct ft_scenario *s)
+{
+	const struct ft_layout_rules *l = &s->stack->layout;
+
+	return dealt(s) && (l->expert_imbalance > 1 || l->forced_in_turn);
+}
+
 /* A backward and a forward of two micro-batches side by side, as foretoken-scenario(5) has it. */
 static bool paired(const struct ft_scenario *s)
 {
@@ -143,7 +151,9 @@ static const struct idle_key told[] = {
 	{ "overlap.ep", paired, false,
 	  "with ep above 1 and several micro-batches, without fsdp and hsdp, and in a pipeline with vpp above 1, but not under zbv",
 	  "false" },
-	{ "moe_force_balance", dealt, false, "with ep above 1", "false" },
+	{ "moe_force_balance", may_be_forced, false,
+	  "with ep above 1, under a stack with expert_imbalance or forced_in_turn",
+	  "false" },
 };
 enum { TOLD = sizeof(told) / sizeof(*told) };
 

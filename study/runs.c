@@ -76,7 +76,9 @@ static bool read_filter(struct arena *mem, const char *word, struct filter *f,
 	if (!f->trait)
 		return unknown_key(key, t, n, mem, err);
 	return !f->trait->number || read_range(mem, f->pattern, f) ||
-	       ft_fail(err, NULL, "'%.60s': write a number, or a range as 64..512",
+	       ft_fail(err, NULL,
+		       "'%.60s': write a number, or a range as 64..512, the smaller end "
+		       "first",
 		       word);
 }
 

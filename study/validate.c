@@ -25,7 +25,7 @@ enum { HEADS = sizeof(heads) / sizeof(*heads) };
 
 /* The first of these that a row has is the one it is scored by. */
 static const char *const scored[] = { "step_s", "tokens_per_s_per_gpu",
-				      "model_flop_per_s_per_gpu" };
+				      "model_flop_per_s_per_gpu", "tokens_per_s" };
 
 enum { SCORED = sizeof(scored) / sizeof(*scored) };
 

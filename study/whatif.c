@@ -16,9 +16,10 @@
 
 const char *ft_whatif_part_name(enum ft_whatif_part part)
 {
-	static const char *const names[FT_PARTS] = { "gemm",   "attention",
-						     "memory", "collective",
-						     "host",   "other" };
+	static const char *const names[FT_PARTS] = {
+		"gemm",	      "attention", "memory", "optimizer",
+		"collective", "host",	   "other"
+	};
 
 	return names[part];
 }
@@ -30,6 +31,8 @@ enum ft_whatif_part part_of(const struct ft_rec_op *op)
 		return FT_PART_GEMM;
 	case FT_REC_ATTENTION:
 		return FT_PART_ATTENTION;
+	case FT_REC_OPTIMIZER:
+		return FT_PART_OPTIMIZER;
 	case FT_REC_COLLECTIVE:
 		return FT_PART_COLLECTIVE;
 	case FT_REC_OTHER:

@@ -12,6 +12,7 @@
 #include "base/arena.h"
 #include "base/node.h"
 #include "sim/algorithm.h"
+#include "tests/simulated.h"
 
 static const struct {
 	const char *gpu, *fabric;
@@ -294,6 +295,38 @@ static void a_faster_bus_never_costs_time(void **state)
 	ft_ccl_free(ccl);
 }
 
+/* On one node nothing runs through a NIC, though copies run where collectives do. */
+static void one_node_needs_no_nic(void **state)
+{
+	static const struct {
+		int gpus;
+		const char *how;
+	} of[] = {
+		{ 1, "sharding: fsdp}, stack: transformers-5-eager" },
+		{ 1, "sharding: none}, stack: torch-2.11-eager" },
+		{ 8, "sharding: fsdp}, stack: torch-2.11-eager" },
+		{ 8, "sharding: zero1, parallel: {tp: 2, pp: 2}}, stack: megatron-core" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(of) / sizeof(*of); i++) {
+		double step_s[2];
+
+		for (int j = 0; j < 2; j++) {
+			char text[600];
+
+			snprintf(text, sizeof(text),
+				 "{model: {name: llama3.2-1b, num_hidden_layers: 4}, cluster: "
+				 "{gpu: h200, gpus: %d, fabric: none, node: {extends: "
+				 "hgx-h200, nics: {speed: %d Gb/s}}}, training: "
+				 "{sequence_length: 4096, global_batch_size: 16, %s}",
+				 of[i].gpus, j ? 1600 : 200, of[i].how);
+			step_s[j] = simulated_s(text, NULL);
+		}
+		assert_true(step_s[0] == step_s[1]);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -303,6 +336,7 @@ int main(void)
 		cmocka_unit_test(sharp_never_costs_time),
 		cmocka_unit_test(sharp_gathers_no_slower_than_rings),
 		cmocka_unit_test(a_faster_bus_never_costs_time),
+		cmocka_unit_test(one_node_needs_no_nic),
 	};
 
 	return cmocka_run_group_tests_name("laws of collectives", tests, NULL, NULL);

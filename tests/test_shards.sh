@@ -15,7 +15,7 @@ ok "merged they are what one sweep finds" sh -c "$f merge $tmp/all.db $tmp/1.db 
 rows "$tmp/whole.db" >"$tmp/want"
 rows "$tmp/all.db" >"$tmp/got"
 ok "row by row" cmp "$tmp/want" "$tmp/got"
-ok "again, nothing is new" sh -c "$f merge $tmp/all.db $tmp/2.db | grep -q '^1 files: 0 runs taken, 8 were there'"
+ok "again, nothing is new" sh -c "$f merge $tmp/all.db $tmp/2.db | grep -q '^1 file: 0 runs taken, 8 were there'"
 halves() { # of two shards each has half, and none has the other's
 	for k in 1 2; do $f sweep $a $grid --shard $k/2 --db "$tmp/half$k.db" >/dev/null 2>&1; done
 	[ "$(sqlite3 "$tmp/half1.db" 'SELECT count(*) FROM runs')" = 12 ] && [ "$(sqlite3 "$tmp/half2.db" 'SELECT count(*) FROM runs')" = 12 ] &&

@@ -34,7 +34,8 @@ struct ft_whatif_request {
 enum ft_whatif_part {
 	FT_PART_GEMM,
 	FT_PART_ATTENTION,
-	FT_PART_MEMORY, /* memory-bound kernels, optimizer, copies */
+	FT_PART_MEMORY, /* memory-bound kernels, copies */
+	FT_PART_OPTIMIZER,
 	FT_PART_COLLECTIVE,
 	FT_PART_HOST,
 	FT_PART_OTHER, /* what could not be classified; changed by --speedup alone */
