@@ -1,12 +1,12 @@
 /*
  * study/whatif.c - a recorded step, replayed with changes
  *
- * Every operation belongs to one part (its class, or the collectives); the host is one
- * more. What a part adds to the step is its Shapley value: the mean, over all orders
- * in which the changed parts could be put in, of what the step grows by; so they add up
- * to the whole change. The range is that of the predictions: errors within a part are
- * taken to go together, those of parts to be independent; a part counts by what it adds
- * to the step against what it adds to its own time.
+ * Every operation belongs to one part (its class, or the collectives); the host is one more.
+ * What a part adds to the step is its Shapley value: the mean, over all orders in which the
+ * changed parts could be put in, of what the step grows by; so they add up to the whole change.
+ * The range is that of the predictions: errors within a part are taken to go together, those of
+ * parts to be independent; a part counts by what it adds to the step against what it adds to its
+ * own time.
  */
 #include <math.h>
 
@@ -16,10 +16,9 @@
 
 const char *ft_whatif_part_name(enum ft_whatif_part part)
 {
-	static const char *const names[FT_PARTS] = {
-		"gemm",	      "attention", "memory", "optimizer",
-		"collective", "host",	   "other"
-	};
+	static const char *const names[] = { "gemm",	  "attention",	"memory",
+					     "optimizer", "collective", "host",
+					     "other" };
 
 	return names[part];
 }

@@ -305,7 +305,8 @@ static void one_node_needs_no_nic(void **state)
 		{ 1, "sharding: fsdp}, stack: transformers-5-eager" },
 		{ 1, "sharding: none}, stack: torch-2.11-eager" },
 		{ 8, "sharding: fsdp}, stack: torch-2.11-eager" },
-		{ 8, "sharding: zero1, parallel: {tp: 2, pp: 2}}, stack: megatron-core" },
+		{ 8,
+		  "sharding: zero1, parallel: {tp: 2, pp: 2}}, stack: megatron-core" },
 	};
 
 	(void)state;
@@ -315,12 +316,13 @@ static void one_node_needs_no_nic(void **state)
 		for (int j = 0; j < 2; j++) {
 			char text[600];
 
-			snprintf(text, sizeof(text),
-				 "{model: {name: llama3.2-1b, num_hidden_layers: 4}, cluster: "
-				 "{gpu: h200, gpus: %d, fabric: none, node: {extends: "
-				 "hgx-h200, nics: {speed: %d Gb/s}}}, training: "
-				 "{sequence_length: 4096, global_batch_size: 16, %s}",
-				 of[i].gpus, j ? 1600 : 200, of[i].how);
+			snprintf(
+				text, sizeof(text),
+				"{model: {name: llama3.2-1b, num_hidden_layers: 4}, cluster: "
+				"{gpu: h200, gpus: %d, fabric: none, node: {extends: "
+				"hgx-h200, nics: {speed: %d Gb/s}}}, training: "
+				"{sequence_length: 4096, global_batch_size: 16, %s}",
+				of[i].gpus, j ? 1600 : 200, of[i].how);
 			step_s[j] = simulated_s(text, NULL);
 		}
 		assert_true(step_s[0] == step_s[1]);
