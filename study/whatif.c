@@ -5,8 +5,7 @@
  * What a part adds to the step is its Shapley value: the mean, over all orders in which the
  * changed parts could be put in, of what the step grows by; so they add up to the whole change.
  * The range is that of the predictions: errors within a part are taken to go together, those of
- * parts to be independent; a part counts by what it adds to the step against what it adds to its
- * own time.
+ * parts to be independent; a part counts by what it adds to the step against its own time.
  */
 #include <math.h>
 
