@@ -179,8 +179,7 @@ static bool one_line(struct sweep *s, struct ft_error *err)
 			       shape.stride > 1 ? " so far apart" : "",
 			       (long long)c->ranks);
 	if (shape.size < 2)
-		return ft_fail(err, NULL,
-			       "a collective takes at least 2 ranks%s",
+		return ft_fail(err, NULL, "a collective takes at least 2 ranks%s",
 			       shape.stride > 1 ?
 				       ": with this --stride the cluster has 1" :
 				       "");

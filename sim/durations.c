@@ -76,7 +76,7 @@ static void set_beside(const struct ft_cluster *c, const struct ft_work *w,
 
 	for (int i = 0; i < HELD_KINDS; i++)
 		t->beside[i] = (float)kernel_beside(gpu, w, units[i], rate[i]);
-	/* also of copies of packed gradients, which run where collectives do, by no NIC */
+	/* also of copies of packed gradients, which run where collectives do: by no NIC */
 	t->held = HELD_BY_DOMAIN;
 	t->slows = (float)(w->kind == FT_MEMORY_BOUND ?
 				   gpu->collective_beside_memory.value :
