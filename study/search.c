@@ -1,7 +1,8 @@
 /*
  * study/search.c - the best plans of a space, without simulating those that cannot win
  *
- *   1. every legal candidate gets a loose lower bound (sim/sketched.c), on all cores
+ *   1. every legal candidate whose weights and states fit gets a loose lower bound
+ *      (sim/sketched.c), on all cores; the others come last
  *   2. in that order, in rounds, they get their memory and a tight one (sim/bound.c)
  *   3. those that fit are simulated in the order of these, until the next is above the worst
  *      of the plans that are kept: none of the rest can be among them
@@ -42,6 +43,12 @@ static bool peak(const struct ft_scenario *s, const struct ft_plan *p,
 	return true;
 }
 
+float search_held(const struct ft_scenario *s, const struct ft_plan *p)
+{
+	return (float)(ft_plan_held_bytes(s->model, p, s->stack) /
+		       s->cluster->gpu->memory_bytes.value);
+}
+
 /* Memory, and where that fits the least time. */
 static bool bound(struct worker *w, const struct ft_plan *p, struct candidate *c,
 		  struct ft_error *err)
@@ -56,8 +63,7 @@ static bool bound(struct worker *w, const struct ft_plan *p, struct candidate *c
 	struct ft_bound least = { 0, 0 };
 	bool ok;
 
-	c->memory = (float)(ft_plan_held_bytes(s->model, p, s->stack) /
-			    s->cluster->gpu->memory_bytes.value);
+	c->memory = search_held(s, p);
 	if (c->memory > SEARCH_WONT_FIT)
 		return true; /* before anything is used */
 	o = ft_outline_build(s->model, p, s->stack, err);
@@ -306,7 +312,8 @@ bool search_open(struct worker *w, struct search_job *j)
 		w->layers = calloc((size_t)w->open->model->n_layers + 3,
 				   sizeof(*w->layers));
 		w->twin = calloc(TWINS, sizeof(*w->twin));
-		if (!w->layers || !w->twin)
+		w->weight = calloc(TWINS, sizeof(*w->weight));
+		if (!w->layers || !w->twin || !w->weight)
 			out_of_memory();
 		return true;
 	}
@@ -320,6 +327,7 @@ void search_close(struct worker *w)
 {
 	free(w->layers);
 	free(w->twin);
+	free(w->weight);
 	sketches_free(w->sketches);
 	ft_bom_free(w->bom);
 	ft_scenario_free(w->open);

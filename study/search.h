@@ -74,11 +74,19 @@ struct twin {
 	double least;
 };
 
+/* What plans hold that differ in what they compute again and in host memory alone. */
+struct weight {
+	uint8_t at[AXES];
+	bool known;
+	float held;
+};
+
 enum { TWINS = 256 };
 
 struct worker {
 	struct search_job *job;
-	struct twin *twin; /* [TWINS] by a hash of their places */
+	struct twin *twin;     /* [TWINS] by a hash of their places */
+	struct weight *weight; /* likewise */
 	struct ft_shelf *shelf;
 	struct ft_scenario *open;
 	struct ft_bom *bom;
@@ -105,6 +113,9 @@ void search_rounds(struct search_job *j, search_run_phase *run, void *context);
 size_t search_open_plans(const struct search_job *j, double *least);
 /* The rank that a plan has to come up to. */
 double search_worst_kept(const struct search_job *j);
+
+/* study/search.c: what a plan holds all through the step, of the GPU's memory. */
+float search_held(const struct ft_scenario *scenario, const struct ft_plan *plan);
 
 /* study/search_sketch.c: what a candidate can rank by at least, into it. */
 struct sketches *sketches_new(void);

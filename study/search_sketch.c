@@ -1,4 +1,5 @@
 /* study/search_sketch.c - loose bounds: what is the same of many plans is timed once */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -64,6 +65,22 @@ static struct twin *twin_of(struct worker *w, const struct candidate *c)
 		memcpy(t->at, at, sizeof(at));
 	}
 	return t;
+}
+
+static float held_of(struct worker *w, const struct candidate *c,
+		     const struct ft_plan *p)
+{
+	struct weight *x;
+	uint8_t at[AXES];
+
+	memcpy(at, c->at, sizeof(at));
+	at[AXIS_RECOMPUTE] = at[AXIS_MODULES] = at[AXIS_LAYERS] = at[AXIS_OFFLOAD] = 0;
+	x = &w->weight[hash_of(at) % TWINS];
+	if (!x->known || memcmp(x->at, at, sizeof(at)) != 0) {
+		*x = (struct weight){ .known = true, .held = search_held(w->open, p) };
+		memcpy(x->at, at, sizeof(at));
+	}
+	return x->held;
 }
 
 static struct family *place(const struct sketches *s, const uint8_t at[AXES])
@@ -172,12 +189,16 @@ void search_sketch(struct worker *w, struct candidate *c)
 	struct ft_bound bound = { 0, 0 };
 	struct ft_error err;
 	struct ft_plan p;
+	bool built = space_plan(&w->job->space, c, &p, w->layers);
 
+	if (built && held_of(w, c, &p) > SEARCH_WONT_FIT) {
+		c->least = INFINITY; /* sorted last: bounded only where nothing fits */
+		return;
+	}
 	c->least = twin->least;
 	if (twin->sketched)
 		return;
-	of = space_plan(&w->job->space, c, &p, w->layers) ? sketched_of(w, c, &p) :
-							    NULL;
+	of = built ? sketched_of(w, c, &p) : NULL;
 	if (of)
 		bound = ft_sketched_bound(of, &p);
 	c->least = bound.step > 0 ? search_rank_bound(w, &bound, &err) : 0;
