@@ -213,6 +213,22 @@ static const char *on_faults(const struct ft_scenario *s, const struct ft_outcom
 	return text;
 }
 
+static const char *on_rails(const struct ft_scenario *s, const struct ft_outcome *o,
+			    char text[SENTENCE])
+{
+	const struct ft_cluster *c = s->cluster;
+
+	(void)o;
+	if (!(c->imperfections.failed_uplinks_frac > 0) || c->fabric->graph ||
+	    c->topology.tiers < 2 || c->topology.nodes_per_leaf < c->nodes)
+		return "";
+	snprintf(
+		text, SENTENCE,
+		"All NICs of a rail share a leaf, so that failed_uplinks_frac slows only "
+		"what crosses rails.");
+	return text;
+}
+
 const char *evidence_links(const struct ft_cluster *c, char text[SENTENCE])
 {
 	const char *fabric = *c->fabric->name ? c->fabric->name : "the fabric";
@@ -289,9 +305,9 @@ static const char *on_time(const struct ft_scenario *s, const struct ft_outcome 
 /* In the order in which they are told. */
 static const char *(*const sentences[])(const struct ft_scenario *,
 					const struct ft_outcome *, char *) = {
-	evidence_search, on_stack,   on_unmeasured,   on_kernels,
-	on_host,	 on_dropped, on_wide_experts, evidence_memory,
-	on_links,	 on_faults,  on_idle,	      on_time,
+	evidence_search, on_stack,	  on_unmeasured,   on_kernels, on_host,
+	on_dropped,	 on_wide_experts, evidence_memory, on_links,   on_faults,
+	on_rails,	 on_idle,	  on_time,
 };
 
 const char *evidence_sentence(const struct ft_scenario *s, const struct ft_outcome *o,

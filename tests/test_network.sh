@@ -48,7 +48,8 @@ failed() { # GPUS: what is said of failed uplinks
 }
 ok "no uplink fails under one switch" sh -c "[ '$(failed 64)' = 'The network has no uplinks, so that failed_uplinks_frac changes nothing.' ]"
 ok "nor in a single node" sh -c "[ '$(failed 8)' = 'There is no network, so that failed_uplinks_frac and slow_nics_frac change nothing.' ]"
-ok "one among leaves does" sh -c "[ -z '$(failed 128)' ]"
+ok "a rail under one leaf crosses none" sh -c "[ '$(failed 128)' = 'All NICs of a rail share a leaf, so that failed_uplinks_frac slows only what crosses rails.' ]"
+ok "one among leaves may" sh -c "[ -z '$(failed 512)' ]"
 ok "a neighbour among the same leaves is felt" sh -c "$f simulate $s --beside $s --json | python3 -c 'import json,sys; d=json.load(sys.stdin); assert d[\"step_s\"] > 1.02*d[\"beside\"][\"step_alone_s\"], d'"
 ok "a packed neighbour under its own leaves is not" sh -c "$f simulate $drawn/packed.yaml --beside $drawn/packed.yaml --json | python3 -c 'import json,sys; d=json.load(sys.stdin); assert d[\"step_s\"] < 1.005*d[\"beside\"][\"step_alone_s\"], d[\"step_s\"]/d[\"beside\"][\"step_alone_s\"]'"
 ok "neighbours share one fabric" says "share one fabric" $f simulate $s --beside examples/01-first-answer/h100.yaml
