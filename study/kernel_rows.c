@@ -87,30 +87,15 @@ static bool read_pass(const char *pass, struct ft_work *w, struct ft_error *err)
 		       pass);
 }
 
-/* Another's would be computed as the usual one, as a stack's would be. */
-static bool attends(const struct ft_gpu *gpu, const char *impl, struct ft_error *err)
-{
-	struct arena mem = { 0 };
-
-	if (!impl[0] || !strcmp(impl, "unfused") || !strcmp(impl, "plain") ||
-	    ft_attention_known(gpu, impl))
-		return true;
-	ft_fail(err, NULL, "attention '%s' is not one of %s, which %s has", impl,
-		ft_attention_names(&mem, gpu), gpu->name);
-	arena_release(&mem);
-	return false;
-}
-
-static bool attention_row(const struct csv *t, size_t row, const struct ft_gpu *gpu,
-			  struct ft_work *w, struct ft_error *err)
+static bool attention_row(const struct csv *t, size_t row, struct ft_work *w,
+			  struct ft_error *err)
 {
 	const char *impl = csv_text(t, row, csv_column(t, "impl"));
 	int64_t dim;
 
 	w->kind = FT_ATTENTION;
 	w->attention.impl = impl[0] ? impl : NULL;
-	if (!attends(gpu, impl, err) ||
-	    !truth(t, row, "causal", &w->attention.causal, err) ||
+	if (!truth(t, row, "causal", &w->attention.causal, err) ||
 	    !read_pass(csv_text(t, row, csv_column(t, "pass")), w, err) ||
 	    !size(t, row, "batch", 1, &w->attention.batch, err) ||
 	    !size(t, row, "heads", 0, &w->attention.heads, err) ||
@@ -238,7 +223,7 @@ static bool work_of_row(const struct csv *t, size_t row, const struct ft_gpu *gp
 	if (!strcmp(w->name, "gemm"))
 		return gemm_row(t, row, w, err);
 	if (!strcmp(w->name, "attention"))
-		return attention_row(t, row, gpu, w, err);
+		return attention_row(t, row, w, err);
 	return memory_row(t, row, gpu, w, err);
 }
 

@@ -76,8 +76,6 @@ ok "a missing action of trace is named" fails 64 "show, replay, compare or expor
 ok "another action of trace is refused" fails 64 "neither show, replay, compare nor export" $f trace sho $a
 ok "a missing graph is named" fails 64 "--graph FILE is missing" $f trace replay $a
 printf "kernel,dtype,m,n,k\ngemm,bf16,64,64,64\ngemmm,bf16,64,64,64\n" >"$tmp/gemmm.csv"
-printf "kernel,impl,heads,sequence_length\nattention,fa9,32,4096\n" >"$tmp/fa9.csv"
-ok "attention that a GPU has no kernel of is told" sh -c "$f kernel --gpu h200 --csv $tmp/fa9.csv 2>&1 >/dev/null | grep -q \"attention 'fa9' is not one of .*cudnn.*, which h200 has\""
 ok "one row is one row" sh -c "$f kernel --gpu h200 --csv $tmp/gemmm.csv 2>&1 >/dev/null | grep -q 'warning: 1 row cannot be predicted'"
 ok "a row of kernels that cannot be predicted is told with its line" sh -c "$f kernel --gpu h200 --csv $tmp/gemmm.csv 2>&1 >/dev/null | grep -q \"the first, of line 3: unknown kernel .gemmm.; with k it is called gemm\""
 ok "a missing --csv is named" fails 64 "--csv FILE is missing" $f kernel --gpu h200
