@@ -221,9 +221,8 @@ def held(program, path):
     for c in changes.values():
         near(c["replayed_s"], c["recorded_s"], c["what"])
         assert c["step_s"] == 0, c
-    rest = ["memory", "optimizer", "copy", "other"]
     classes = json.loads(subprocess.run([program, "trace", "show", path, "--json"], stdout=subprocess.PIPE, check=True, text=True).stdout)["classes"]
-    for part, kinds in (("gemm", ["gemm"]), ("attention", ["attention"]), ("memory", rest)):
+    for part, kinds in (("gemm", ["gemm"]), ("attention", ["attention"]), ("memory", ["memory", "copy"]), ("optimizer", ["optimizer"])):
         has = [k for k in kinds if classes[k]["count"]]  # one that is not there is refused
         twice = answer(program, [path], *(w for k in has for w in ("--speedup", k + "=2")))
         for c in twice["changes"]:
