@@ -67,6 +67,7 @@ static struct twin *twin_of(struct worker *w, const struct candidate *c)
 	return t;
 }
 
+/* What a candidate holds all through the step, found once for those that hold the same. */
 static float held_of(struct worker *w, const struct candidate *c,
 		     const struct ft_plan *p)
 {

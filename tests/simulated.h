@@ -7,19 +7,28 @@
 #include "foretoken/study.h"
 #include "tests/check.h"
 
+/* The scenario of a text, on the shelf's parts; NULL with *err. */
+static inline struct ft_scenario *scenario_of(struct ft_shelf *shelf, const char *text,
+					      struct ft_error *err)
+{
+	struct arena mem = { 0 };
+	struct node *root = node_read_text(&mem, "s", text, strlen(text), err);
+	struct ft_scenario *s =
+		root ? ft_scenario_from(shelf, root, "s", true, err) : NULL;
+
+	arena_release(&mem);
+	return s;
+}
+
 /* Seconds of the items whose names begin so in a step (NULL: of the step). */
 static inline double simulated_s(const char *text, const char *item)
 {
-	struct arena mem = { 0 };
 	struct ft_shelf *shelf = ft_shelf_new();
 	struct ft_error err;
 	struct ft_outcome o;
-	struct node *root = node_read_text(&mem, "s", text, strlen(text), &err);
-	struct ft_scenario *s;
+	struct ft_scenario *s = scenario_of(shelf, text, &err);
 	double answer = 0;
 
-	ok_or_say(root, err);
-	s = ft_scenario_from(shelf, root, "s", true, &err);
 	ok_or_say(s, err);
 	ok_or_say(ft_study_simulate(s, NULL, NULL, &o, &err), err);
 	for (size_t i = 0; item && i < o.run->n_shares; i++)
@@ -30,7 +39,6 @@ static inline double simulated_s(const char *text, const char *item)
 	ft_outcome_release(&o);
 	ft_scenario_free(s);
 	ft_shelf_free(shelf);
-	arena_release(&mem);
 	return answer;
 }
 

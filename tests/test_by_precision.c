@@ -3,29 +3,17 @@
 
 #include "base/arena.h"
 #include "base/node.h"
-#include "tests/check.h"
+#include "tests/simulated.h"
 
 #define RUN(stack, training) \
 	"{model: gpt-1.5b, cluster: {gpu: a100-80g, gpus: 8}, stack: " stack \
 	", training: {sequence_length: 1024, global_batch_size: 8, " training "}}"
 
-static struct ft_scenario *scenario(struct ft_shelf *shelf, const char *text,
-				    struct ft_error *err)
-{
-	struct arena mem = { 0 };
-	struct node *root = node_read_text(&mem, "s", text, strlen(text), err);
-	struct ft_scenario *s =
-		root ? ft_scenario_from(shelf, root, "s", true, err) : NULL;
-
-	arena_release(&mem);
-	return s;
-}
-
 static void gradients_are(const char *text, enum ft_dtype format)
 {
 	struct ft_shelf *shelf = ft_shelf_new();
 	struct ft_error err;
-	struct ft_scenario *s = scenario(shelf, text, &err);
+	struct ft_scenario *s = scenario_of(shelf, text, &err);
 
 	ok_or_say(s, err);
 	assert_int_equal(s->plan->gradient_dtype, format);
@@ -79,7 +67,7 @@ static void refused(const char *maps, const char *says)
 		 maps);
 	write_text(path, text);
 	snprintf(text, sizeof(text), RUN("%s", "precision: fp16"), path);
-	assert_null(scenario(shelf, text, &err));
+	assert_null(scenario_of(shelf, text, &err));
 	if (!strstr(err.text, says) || strcmp(err.file, path) || err.line != 3)
 		fail_msg("%s:%d: %s", err.file, err.line, err.text);
 	remove(path);

@@ -4,6 +4,7 @@
  */
 #include "foretoken/study.h"
 #include "tests/counted.h"
+#include "tests/simulated.h"
 
 #define PLAN \
 	"{sequence_length: 2048, global_batch_size: 2, micro_batch_size: 2, recompute: none}"
@@ -35,18 +36,6 @@ static void capped_scores_are_not_fused(void **state)
 	drop(&without);
 }
 
-static struct ft_scenario *scenario(struct ft_shelf *shelf, const char *text,
-				    struct ft_error *err)
-{
-	struct arena mem = { 0 };
-	struct node *root = node_read_text(&mem, "s", text, strlen(text), err);
-	struct ft_scenario *s =
-		root ? ft_scenario_from(shelf, root, "s", true, err) : NULL;
-
-	arena_release(&mem);
-	return s;
-}
-
 #define RUN(model, stack, training) \
 	"{model: " model ", cluster: {gpu: h100-sxm, gpus: 8}, stack: " stack \
 	", training: {sequence_length: 2048, global_batch_size: 8, " training "}}"
@@ -58,7 +47,7 @@ static void nor_are_they_dealt_over_a_sequence(void **state)
 	struct ft_scenario *s;
 
 	(void)state;
-	assert_null(scenario(
+	assert_null(scenario_of(
 		shelf, RUN("gemma2-9b", "megatron-core", "parallel: {cp: 2}"), &err));
 	assert_string_equal(
 		err.text,
@@ -66,7 +55,7 @@ static void nor_are_they_dealt_over_a_sequence(void **state)
 		"(attn_logit_softcapping), and keeps whole rows of scores, which no "
 		"context group shares; leave cp out, or take a stack whose attention "
 		"is fused here");
-	assert_null(scenario(
+	assert_null(scenario_of(
 		shelf,
 		RUN("gpt-oss-20b", "transformers-5-eager-flex", "parallel: {cp: 2}"),
 		&err));
@@ -75,15 +64,16 @@ static void nor_are_they_dealt_over_a_sequence(void **state)
 		"cp 2: the stack scales attention with sinks behind its kernel "
 		"(sink_attention), which no context group shares; leave cp out, or take a "
 		"stack whose attention is fused here");
-	s = scenario(shelf,
-		     RUN("llama3-8b", "transformers-5-eager-flex", "parallel: {cp: 2}"),
-		     &err);
+	s = scenario_of(
+		shelf,
+		RUN("llama3-8b", "transformers-5-eager-flex", "parallel: {cp: 2}"),
+		&err);
 	ok_or_say(s, err);
 	ft_scenario_free(s);
-	s = scenario(shelf,
-		     RUN("{name: gemma2-9b, attn_logit_softcapping: null}",
-			 "megatron-core", "parallel: {cp: 2}"),
-		     &err);
+	s = scenario_of(shelf,
+			RUN("{name: gemma2-9b, attn_logit_softcapping: null}",
+			    "megatron-core", "parallel: {cp: 2}"),
+			&err);
 	ok_or_say(s, err);
 	ft_scenario_free(s);
 	ft_shelf_free(shelf);
@@ -111,7 +101,7 @@ static void words_are_padded(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof(seen) / sizeof(*seen); i++) {
 		struct ft_error err;
-		struct ft_scenario *s = scenario(shelf, seen[i].text, &err);
+		struct ft_scenario *s = scenario_of(shelf, seen[i].text, &err);
 
 		ok_or_say(s, err);
 		assert_int_equal(ft_model_vocab(s->model, seen[i].tp), seen[i].words);
