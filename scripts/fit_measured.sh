@@ -1,7 +1,7 @@
 # scripts/fit_measured.sh PROGRAM DIR [GPU...] - profiles of GPUs that were measured, anew
 #
 # Imports the probes of measurements/probes/ but those named `unseen`, of H100 without the shapes
-# that scripts/hold_out.py keeps back, of H200 with H100's small collectives among more than four
+# that scripts/hold_out.py keeps back and of H200 without the products that it does, of H200 with H100's small collectives among more than four
 # (scripts/lend_collectives.py) and H100 with H200's norms of short rows and attention over several sequences, and what others published of the same GPU; fits each GPU over its profile in the tree. DIR hw/gpus writes the tree's own.
 # What is sustained, the launch block and interference stay: docs/findings.md says why.
 set -eu
@@ -15,7 +15,7 @@ mkdir -p "$out"
 seen() { # GPU: what a fit may see of the probe on stdin
 	case $1 in
 	h100-sxm) python3 "$root/scripts/hold_out.py" seen ;;
-	*) cat ;;
+	*) python3 "$root/scripts/hold_out.py" seen gemm ;;
 	esac
 }
 widened() { # without PyTorch's products in fp8, whose sums are not: layout.fast is their time over the others'

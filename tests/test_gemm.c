@@ -110,8 +110,9 @@ static double bytes_of(enum ft_dtype d, const struct product *p)
 	       ((o.m * o.k + o.k * o.n) * ft_dtype_bytes(d) + o.m * o.n * p->out_bytes);
 }
 
-static double equation_s(const struct ft_gpu *g, enum ft_dtype d,
-			 const struct product *p)
+/* The main loop takes `longer` times as long as with whole loads. */
+static double slowed_s(const struct ft_gpu *g, enum ft_dtype d, const struct product *p,
+		       double longer)
 {
 	const struct ft_gemm_model *c = &g->gemm_model;
 	double tm = (double)c->tile_m, tn = (double)c->tile_n;
@@ -130,7 +131,14 @@ static double equation_s(const struct ft_gpu *g, enum ft_dtype d,
 	for (int i = 0; i < 5; i++)
 		for (int s = 1; s <= 8; s *= 2)
 			best = fmin(best, tile_s(g, d, &o, tile[i], s));
+	best *= longer;
 	return c->start_s.value + pow(pow(best, power) + pow(memory, power), 1 / power);
+}
+
+static double equation_s(const struct ft_gpu *g, enum ft_dtype d,
+			 const struct product *p)
+{
+	return slowed_s(g, d, p, 1);
 }
 
 static void time_is_that_of_the_equation(void **state)
@@ -392,9 +400,8 @@ static void check_prediction(const struct ft_gpu *g, const struct table *x,
 	if (w->gemm.fast)
 		e.time_s = fmax(e.time_s * g->gemm_fast.value, least);
 	if (rate && rate->value < 1) {
-		double start = fmin(g->gemm_model.start_s.value, e.time_s);
-
-		e.time_s += (e.time_s - start) * (1 / rate->value - 1);
+		e.time_s *= slowed_s(g, w->dtype, &p, 1 / rate->value) /
+			    equation_s(g, w->dtype, &p);
 		e.far = true;
 		spread = fmax(spread, (rate->high - rate->low) / rate->value / 2);
 	}
