@@ -44,15 +44,13 @@ static int begin_of(int column)
 	return column > SHOWN_WIDTH ? column - SHOWN_BEFORE : 0;
 }
 
-/* The line from that byte on, of a file or of a "--set a=b" or "--price a=b" that stands
- * for one. */
+/* The line from that byte on, of a file or of an option such as "--set a=b" that stands for one. */
 static bool line_of(const struct ft_error *err, int from, char *line, size_t n)
 {
 	FILE *f;
 	int c = 0;
 
-	if (text_begins_with(err->file, "--set ") ||
-	    text_begins_with(err->file, "--price ")) {
+	if (text_begins_with(err->file, "--")) {
 		snprintf(line, n, "%s",
 			 (size_t)from < strlen(err->file) ? err->file + from : "");
 		return true;

@@ -2,6 +2,7 @@
 #include <stdarg.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "cli/commands.h"
 
 #define SET_OPTION \
@@ -25,18 +26,27 @@ static const struct argp_option options[] = {
 	{ 0 },
 };
 
+/* --days=3 and run.days=3 are one key. */
+static const char *key_of(const char *set)
+{
+	return set + (text_begins_with(set, "run.") ? 4 :
+		      text_begins_with(set, "--")   ? 2 :
+						      0);
+}
+
 /* Of two words of one key the last counts, so that a script can add to what it was given. */
 static void tell_twice(const struct words *set)
 {
 	for (size_t i = 0; i < set->n; i++)
 		for (size_t k = i + 1; k < set->n; k++) {
-			size_t key = strcspn(set->word[i], "=") + 1;
+			const char *first = key_of(set->word[i]);
 
-			if (strncmp(set->word[i], set->word[k], key))
+			if (strncmp(first, key_of(set->word[k]),
+				    strcspn(first, "=") + 1))
 				continue;
 			fprintf(stderr,
 				"foretoken: %.*s is given twice: the last counts\n",
-				(int)key - 1, set->word[i]);
+				(int)strcspn(set->word[i], "="), set->word[i]);
 			break;
 		}
 }
@@ -131,8 +141,8 @@ static error_t parse_asked(int key, char *arg, struct argp_state *state)
 
 	if (key < TOKENS || key > FLOP)
 		return ARGP_ERR_UNKNOWN;
-	add_set(state->input, state, "run.%s=%s%s", asked_options[key - TOKENS].name,
-		arg, unit);
+	add_set(state->input, state, "--%s=%s%s", asked_options[key - TOKENS].name, arg,
+		unit);
 	return 0;
 }
 

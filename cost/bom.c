@@ -1,4 +1,5 @@
 /* cost/bom.c - the bill of materials: the table of parts at a book's prices */
+#include <inttypes.h>
 #include <string.h>
 
 #include "base/arena.h"
@@ -205,6 +206,28 @@ static void add_purchase(struct bill *b, const struct ft_cluster *c)
 		add_allowances(b, c);
 }
 
+/* Servers and racks are sold whole: what of them the job leaves over is paid for. */
+static const char *idle_of(struct arena *mem, const struct ft_cluster *c)
+{
+	bool racks = c->node->nodes_per_price_item > 1;
+
+	for (size_t i = 0; i < c->parts->n; i++) {
+		const struct ft_part_line *l = &c->parts->line[i];
+
+		if (l->gpu && l->idle > 0)
+			return arena_printf(
+				mem,
+				"%" PRId64 " of the %" PRId64
+				" GPUs that are bought stand%s idle, as %s are sold "
+				"whole; USD per GPU-hour is of the %" PRId64
+				" that work%s.",
+				l->idle, l->count, l->idle == 1 ? "s" : "",
+				racks ? "racks" : "servers", c->gpus,
+				c->gpus == 1 ? "s" : "");
+	}
+	return "";
+}
+
 struct ft_bom *ft_bom_build(const struct ft_cluster *cluster,
 			    const struct ft_prices *prices, struct ft_error *err)
 {
@@ -236,6 +259,7 @@ struct ft_bom *ft_bom_build(const struct ft_cluster *cluster,
 	bom->job_failures_per_hour = goodput_failures_per_hour(cluster, prices);
 	add_up(bom);
 	bom->in_vain = given_in_vain(&b);
+	bom->idle = bom->rented ? "" : idle_of(&mem, cluster);
 	owned->mem = mem;
 	return bom;
 }

@@ -168,28 +168,12 @@ const char *evidence_memory(const struct ft_scenario *s, const struct ft_outcome
 	return text;
 }
 
-/* Servers and racks are sold whole: what of them the job leaves over is paid for. */
 static const char *on_idle(const struct ft_scenario *s, const struct ft_outcome *o,
 			   char text[SENTENCE])
 {
-	const struct ft_parts *parts = s->cluster->parts;
-	bool racks = s->cluster->node->nodes_per_price_item > 1;
-
-	for (size_t i = 0; parts && o->bom && !o->bom->rented && i < parts->n; i++) {
-		const struct ft_part_line *l = &parts->line[i];
-
-		if (!l->gpu || l->idle <= 0)
-			continue;
-		snprintf(text, SENTENCE,
-			 "%" PRId64 " of the %" PRId64
-			 " GPUs that are bought stand%s idle, as %s are sold whole; "
-			 "USD per GPU-hour is of the %" PRId64 " that work%s.",
-			 l->idle, l->count, l->idle == 1 ? "s" : "",
-			 racks ? "racks" : "servers", s->cluster->gpus,
-			 s->cluster->gpus == 1 ? "s" : "");
-		return text;
-	}
-	return "";
+	(void)s;
+	snprintf(text, SENTENCE, "%s", o->bom ? o->bom->idle : "");
+	return text;
 }
 
 /* Faults of what this size has none of: a sweep over sizes may state them all the same. */

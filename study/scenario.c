@@ -404,16 +404,18 @@ struct ft_scenario *scenario_lenient(struct ft_shelf *shelf, const struct node *
 	return from(shelf, root, name, SCENARIO_LENIENT, &seen, err);
 }
 
-/* "a.b=c", or "--price ITEM=USD" as cli/shared.c puts it. */
+/* "a.b=c", or as cli/shared.c puts it "--price ITEM=USD" or what is asked of the run: "--days=3". */
 static bool set_one(struct arena *mem, struct node *root, const char *set,
 		    struct ft_error *err)
 {
 	static const char price[] = "--price ";
 
-	if (!text_begins_with(set, price))
-		return node_set(mem, root, set, err);
-	return node_set_below(mem, root, "cost.price_of.", price, set + strlen(price),
-			      err);
+	if (text_begins_with(set, price))
+		return node_set_below(mem, root, "cost.price_of.", price,
+				      set + strlen(price), err);
+	if (text_begins_with(set, "--"))
+		return node_set_below(mem, root, "run.", "--", set + 2, err);
+	return node_set(mem, root, set, err);
 }
 
 #define NEW_SCENARIO "`foretoken new scenario` prints one"

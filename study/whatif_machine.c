@@ -285,27 +285,6 @@ static double memory_frac(const struct ft_rec_where *at)
 	return all_s > 0 ? memory_s / all_s : 0;
 }
 
-/* Servers and racks are sold whole, and the hours of all their GPUs are paid for. */
-static void say_idle(struct whatif *w, const struct ft_bom *bom)
-{
-	const struct ft_cluster *c = w->to.scenario->cluster;
-
-	for (size_t i = 0; c->parts && !bom->rented && i < c->parts->n; i++) {
-		const struct ft_part_line *l = &c->parts->line[i];
-
-		if (l->gpu && l->idle > 0)
-			whatif_note(w,
-				    "%lld of the %lld GPUs that are bought stand%s "
-				    "idle, as %s are sold whole; USD per GPU and hour "
-				    "is of the %lld that work%s.",
-				    (long long)l->idle, (long long)l->count,
-				    l->idle == 1 ? "s" : "",
-				    c->node->nodes_per_price_item > 1 ? "racks" :
-									"servers",
-				    (long long)c->gpus, c->gpus == 1 ? "s" : "");
-	}
-}
-
 bool machine_price(struct whatif *w, struct ft_error *err)
 {
 	struct ft_whatif *a = w->answer;
@@ -331,8 +310,8 @@ bool machine_price(struct whatif *w, struct ft_error *err)
 
 	a->tokens_per_s = rate.tokens_per_s;
 	a->priced = ok;
-	if (ok)
-		say_idle(w, bom);
+	if (ok && bom->idle[0])
+		whatif_note(w, "%s", bom->idle);
 	ft_bom_free(bom);
 	return ok;
 }

@@ -18,7 +18,7 @@
 #ifdef TESTS_FEW
 enum { MACHINES = 16 };
 #else
-enum { MACHINES = 300 };
+enum { MACHINES = 120 };
 #endif
 enum { EACH = 5, TRIES = 60, SCENARIOS = MACHINES * EACH, HALVES = 2 };
 

@@ -209,6 +209,8 @@ struct ft_bom {
 	double by_kind_usd[FT_PRICE_KINDS];   /* of the total */
 	/* of the prices used, "" when all are given; items given that no line is, or "" */
 	const char *first_date, *last_date, *in_vain;
+	const char
+		*idle; /* a sentence on the GPUs that are bought and not used, or "" */
 };
 
 struct ft_bom *ft_bom_build(const struct ft_cluster *cluster,
