@@ -24,8 +24,8 @@ struct anchor {
 struct reading {
 	struct arena *mem;
 	yaml_parser_t parser;
-	const char *name;
-	size_t made, n_anchors, anchors_cap;
+	const char *name, *text;
+	size_t len, made, n_anchors, anchors_cap;
 	struct anchor *anchor;
 	struct ft_error *err;
 };
@@ -33,6 +33,22 @@ struct reading {
 static struct ft_mark mark_of(const struct reading *r, yaml_mark_t m)
 {
 	return (struct ft_mark){ r->name, (int)m.line + 1, (int)m.column + 1 };
+}
+
+/* Of a byte that is no text: the reader has none, as it is ahead of what is parsed. */
+static struct ft_mark mark_of_byte(const struct reading *r, size_t offset)
+{
+	struct ft_mark at = { r->name, 1, 1 };
+
+	for (size_t i = 0; i < offset && i < r->len; i++) {
+		unsigned char c = (unsigned char)r->text[i];
+
+		if (c == '\n')
+			at.line++, at.column = 1;
+		else
+			at.column += (c & 0xc0) != 0x80;
+	}
+	return at;
 }
 
 static bool next(struct reading *r, yaml_event_t *event)
@@ -43,7 +59,7 @@ static bool next(struct reading *r, yaml_event_t *event)
 		return true;
 	at = mark_of(r, r->parser.problem_mark);
 	if (r->parser.error == YAML_READER_ERROR)
-		at.line = at.column = 0;
+		at = mark_of_byte(r, r->parser.problem_offset);
 	if (r->parser.error == YAML_MEMORY_ERROR)
 		out_of_memory();
 	if (r->parser.error == YAML_SCANNER_ERROR && r->parser.problem &&
@@ -259,7 +275,9 @@ static bool over(struct reading *r, const struct node *root)
 struct node *node_read_events(struct arena *mem, const char *name, const char *text,
 			      size_t len, struct ft_error *err)
 {
-	struct reading r = { .mem = mem, .err = err, .name = name };
+	struct reading r = {
+		.mem = mem, .err = err, .name = name, .text = text, .len = len
+	};
 	struct node *root;
 
 	if (!yaml_parser_initialize(&r.parser))

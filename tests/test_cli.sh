@@ -130,6 +130,9 @@ printf 'id,model.name,cluster.gpu,cluster.gpus,training.sequence_length,training
 check='d["summary"]["n"]==1 and d["summary"]["failed"]==2 and len(d["failed"])==2'
 ok "rows that cannot be simulated are counted" json validate "$tmp/r.csv"
 cp $a "$tmp/$(printf 'bad\377name').yaml"
+printf "model: llama3-8b\n\377\376: 3\n" >"$tmp/bytes.yaml"
+ok "a byte that is no text is told with its place" sh -c "! $f simulate $tmp/bytes.yaml 2>$tmp/e && grep -q 'bytes.yaml:2:1: error: is not valid YAML' $tmp/e"
+ok "an option of the run is named as it was typed" sh -c "! $f simulate $a --days=-3 2>$tmp/e && grep -q '^--days=-3:1:8: error: days: -3 is negative' $tmp/e"
 ok "a name that is no UTF-8 is in the JSON, with a question mark" sh -c "$f simulate $tmp/bad*name.yaml --json | grep -qF '\"name\": \"bad?name\"'"
 indented() { # each line of a JSON answer by as many blanks as it is deep
 	for c in "simulate $a" "compare $a $a" "bom $a" "collective $a --op all_reduce" "prices show fiber"; do
