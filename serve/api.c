@@ -10,6 +10,7 @@
 #include "base/arena.h"
 #include "base/file.h"
 #include "base/json_text.h"
+#include "base/limits.h"
 #include "base/plain.h"
 #include "base/reader.h"
 #include "base/text.h"
@@ -58,12 +59,18 @@ static struct node *read_foreign(struct arena *mem, const char *name, const char
 	return node_read_text(mem, file, text, n, err);
 }
 
+/* A whole one comes under the plan that a command would have searched for it. */
 static struct ft_scenario *scenario_of(struct ft_shelf *shelf, const struct node *root,
 				       const char *name, bool whole,
 				       struct ft_error *err)
 {
+	const struct ft_search search = { .top = 1,
+					  .threads = 1,
+					  .most = LIMIT_SERVE_PLAN_CANDIDATES };
+
 	if (root->kind == NODE_MAP)
-		return ft_scenario_from(shelf, root, name, whole, err);
+		return whole ? ft_scenario_to_run_from(shelf, root, name, &search, err) :
+			       ft_scenario_from(shelf, root, name, false, err);
 	ft_fail(err, &root->mark,
 		"a scenario is a map of model, cluster, training ...");
 	return NULL;

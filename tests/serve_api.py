@@ -45,6 +45,18 @@ def bytes_of_simulate():
         same(got, command("simulate", "-", "--json", stdin=text.encode()).stdout, path)
 
 
+def bytes_where_a_plan_is_found():
+    """Whose `run` asks and whose plan is left open: the command searches for it, and so does the API."""
+    text = ("title: open\nmodel: llama3-8b\ncluster: {gpu: %s, gpus: 16}\nstack: nemo-24.11\n"
+            "training: {sequence_length: 8192, global_batch_size: 64}\nrun: {tokens: 1T, days: 60}\n")
+    first = text % "h100-sxm"
+    status, _, got = ask("POST", "/api/simulate", first)
+    assert status == 200 and json.loads(got)["fits"], (status, got)
+    same(got, command("simulate", "-", "--json", stdin=first.encode()).stdout, "an open plan")
+    both = json.loads(ask("POST", "/api/compare", json.dumps({"scenarios": [first, text % "h200"]}))[2])
+    assert all(s["fits"] for s in both["scenarios"]), both
+
+
 def bytes_of_json():
     """JSON is read as the YAML it is: the scenario of an answer gives the answer again."""
     first = json.loads(ask("POST", "/api/simulate", titled(a))[2])

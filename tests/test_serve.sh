@@ -13,7 +13,7 @@ ok "and so does doctor" sh -c "LD_LIBRARY_PATH=$tmp/broken:${LD_LIBRARY_PATH:-} 
 ok "and the others answer" without "$f" --version
 ok "it says where it is" up here
 trap 'kill "$(cat "$tmp/here.pid")" 2>/dev/null; rm -rf "$tmp"' EXIT
-for t in bytes_of_simulate:"the API simulates as the command" bytes_of_json:"an answer's scenario gives the answer again" \
+for t in bytes_of_simulate:"the API simulates as the command" bytes_where_a_plan_is_found:"and where the plan is left open" bytes_of_json:"an answer's scenario gives the answer again" \
 	bytes_of_compare:"it compares as the command" bytes_of_bom:"its bill is the command's" \
 	plans:"it searches as the command, with events" plans_of_sizes:"sizes of a cluster beside each other, too" mistakes:"mistakes are the command's" \
 	broken:"workers that end otherwise than they should, of searches and answers" late:"what goes wrong in a search is told behind its events" free_keys:"keys to be searched are a list" bodies:"a body has a bound, to the byte" \
