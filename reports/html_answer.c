@@ -4,6 +4,7 @@
 #include "base/arena.h"
 #include "reports/html.h"
 #include "reports/html_plots.h"
+#include "reports/money.h"
 #include "reports/show.h"
 
 bool html_verdict(struct page *p)
@@ -110,20 +111,24 @@ static const char *digits(const struct page *p, double v)
 
 static void fleet(const struct page *p, const struct ft_fleet *f)
 {
+	char text[BEYOND];
+
 	html_row(p, f->question);
 	if (f->none) {
-		fputs("<td class=\"text\" colspan=\"7\">none: ", p->out);
+		fputs("<td class=\"text\" colspan=\"8\">none: ", p->out);
 		html_text(p, f->none);
 		fputs("</td>", p->out);
 	} else {
 		fprintf(p->out,
 			"<td>%s</td><td>%.3g</td><td>%s to %s</td><td>%s to %s</td>"
-			"<td>%s to %s</td><td>%s</td><td>%s</td>",
+			"<td>%s to %s</td><td>%s</td><td>%s</td>"
+			"<td class=\"text\">%s</td>",
 			amount(p, (double)f->gpus), f->tokens * 1e-12,
 			digits(p, f->days[1]), digits(p, f->days[2]),
 			digits(p, f->usd[1] * 1e-6), digits(p, f->usd[2] * 1e-6),
 			digits(p, f->megawatts), digits(p, f->megawatts_high),
-			digits(p, f->energy_mwh), digits(p, f->failures));
+			digits(p, f->energy_mwh), digits(p, f->failures),
+			money_beyond(f, text));
 	}
 	html_row_end(p);
 }
@@ -132,7 +137,7 @@ bool html_fleets(struct page *p)
 {
 	static const char *const columns[] = { "<fleet", "GPUs",	"T tokens",
 					       "days",	 "million USD", "MW",
-					       "MWh",	 "failures" };
+					       "MWh",	 "failures",	"<beyond" };
 
 	for (size_t i = 0; i < p->a->n; i++) {
 		const struct ft_run_answer *asked = &p->a->outcome[i].asked;
@@ -148,6 +153,8 @@ bool html_fleets(struct page *p)
 		for (size_t k = 0; k < asked->n; k++)
 			fleet(p, &asked->fleet[k]);
 		html_table_end(p);
+		if (money_none_keeps(asked))
+			fputs("<p>" NONE_KEEPS "</p>\n", p->out);
 	}
 	return true;
 }

@@ -34,6 +34,42 @@ static void put_digits(struct table *t, double v)
 	table_put(t, "%s", shown_digits(v, text));
 }
 
+const char *money_beyond(const struct ft_fleet *f, char text[BEYOND])
+{
+	size_t n = 0;
+
+	text[0] = '\0';
+	for (int l = 0; l < FT_LIMITS; l++)
+		if (f->beyond[l])
+			n += (size_t)snprintf(text + n, BEYOND - n, "%s%s",
+					      n ? ", " : "",
+					      ft_limit_name((enum ft_limit)l));
+	return text;
+}
+
+bool money_none_keeps(const struct ft_run_answer *a)
+{
+	for (size_t i = 0; i < a->n; i++)
+		if (ft_fleet_keeps(&a->fleet[i]))
+			return false;
+	return a->n > 1;
+}
+
+/* What each lacks, and what each goes beyond. */
+static void say_limits(FILE *out, const struct ft_run_answer *a)
+{
+	char text[BEYOND];
+
+	for (size_t i = 0; i < a->n; i++)
+		if (a->fleet[i].none)
+			fprintf(out, "%s: %s\n", a->fleet[i].question,
+				a->fleet[i].none);
+		else if (money_beyond(&a->fleet[i], text)[0])
+			fprintf(out, "%s: beyond the %s\n", a->fleet[i].question, text);
+	if (money_none_keeps(a))
+		fputs(NONE_KEEPS "\n", out);
+}
+
 void money_fleets(FILE *out, const struct ft_run_answer *a)
 {
 	struct table t;
@@ -63,10 +99,7 @@ void money_fleets(FILE *out, const struct ft_run_answer *a)
 		put_digits(&t, f->failures);
 	}
 	table_close(&t);
-	for (size_t i = 0; i < a->n; i++)
-		if (a->fleet[i].none)
-			fprintf(out, "%s: %s\n", a->fleet[i].question,
-				a->fleet[i].none);
+	say_limits(out, a);
 	putc('\n', out);
 }
 

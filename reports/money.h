@@ -11,6 +11,14 @@
 /* What the scenario's `run` asked; nothing where it asked nothing. */
 void money_fleets(FILE *out, const struct ft_run_answer *answer);
 
+/* The limits that a fleet goes beyond: "days, megawatts"; "". */
+enum { BEYOND = 64 };
+const char *money_beyond(const struct ft_fleet *fleet, char text[BEYOND]);
+
+/* Fleets were asked for, and each goes beyond some limit. */
+bool money_none_keeps(const struct ft_run_answer *answer);
+#define NONE_KEEPS "No fleet keeps to all that is asked."
+
 /* Why dollars differ, what moves them, and what would change the verdict. */
 void money_verdict(FILE *out, const struct ft_answers *answers);
 

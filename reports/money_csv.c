@@ -109,6 +109,19 @@ static void fleet(FILE *out, const struct ft_answers *a, const char *question)
 		}
 		putc('\n', out);
 	}
+	for (int l = 0; l < FT_LIMITS; l++) {
+		char suffix[32];
+
+		snprintf(suffix, sizeof(suffix), ".beyond.%s",
+			 ft_limit_name((enum ft_limit)l));
+		key(out, "fleet", question, suffix);
+		for (size_t i = 0; i < a->n; i++) {
+			putc(',', out);
+			if ((f = answer(&a->outcome[i].asked, question)))
+				putc(f->beyond[l] ? '1' : '0', out);
+		}
+		putc('\n', out);
+	}
 }
 
 /* Scenarios may be asked different things: each question once. */

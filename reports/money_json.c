@@ -14,13 +14,14 @@ static json_t *three(const double v[3])
 
 static json_t *fleet_json(const struct ft_fleet *f)
 {
-	json_t *o = json_object();
+	json_t *o = json_object(), *beyond;
 
 	json_put_text(o, "for", f->question);
 	if (f->none) {
 		json_put_text(o, "none", f->none);
 		return o;
 	}
+	beyond = json_array();
 	json_put_int(o, "gpus", f->gpus);
 	json_put(o, "tokens", f->tokens);
 	json_object_set_new(o, "days", three(f->days));
@@ -32,6 +33,11 @@ static json_t *fleet_json(const struct ft_fleet *f)
 	json_put(o, "failures", f->failures);
 	json_put(o, "tokens_per_s", f->tokens_per_s);
 	json_put(o, "usd_per_million_tokens", f->cost.usd_per_million_tokens);
+	json_object_set_new(o, "beyond", beyond);
+	for (int l = 0; l < FT_LIMITS; l++)
+		if (f->beyond[l])
+			json_array_append_new(
+				beyond, json_string(ft_limit_name((enum ft_limit)l)));
 	return o;
 }
 

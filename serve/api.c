@@ -69,7 +69,8 @@ static struct ft_scenario *scenario_of(struct ft_shelf *shelf, const struct node
 					  .most = LIMIT_SERVE_PLAN_CANDIDATES };
 
 	if (root->kind == NODE_MAP)
-		return whole ? ft_scenario_to_run_from(shelf, root, name, &search, err) :
+		return whole ? ft_scenario_to_run_from(shelf, root, name, &search,
+						       err) :
 			       ft_scenario_from(shelf, root, name, false, err);
 	ft_fail(err, &root->mark,
 		"a scenario is a map of model, cluster, training ...");

@@ -7,6 +7,7 @@
  *   budget             the one whose tokens are cheapest, if the budget pays for them (and they
  *                      are done in the days); with days alone the largest that it pays for so long
  *   megawatts          the largest that draws no more at full load, PUE included
+ * Each answers its own question; which of the other limits it goes beyond stands beside it.
  * ft_plans_run asks the same of sizes whose plans were searched.
  */
 #include <math.h>
@@ -20,7 +21,7 @@
 
 enum { DRAWS = 2048 };
 
-static const double DAY_S = 86400;
+static const double DAY_S = 86400, YEAR_DAYS = 365;
 
 /* One size, simulated or not yet. */
 struct size {
@@ -54,6 +55,34 @@ static double tokens_of(const struct ft_asked *asked, const struct ft_odds *odds
 	return asked->days > 0 ? in_days : for_budget;
 }
 
+const char *ft_limit_name(enum ft_limit limit)
+{
+	static const char *const names[FT_LIMITS] = { "days", "budget", "megawatts",
+						      "horizon" };
+
+	return names[limit];
+}
+
+bool ft_fleet_keeps(const struct ft_fleet *f)
+{
+	for (int l = 0; l < FT_LIMITS; l++)
+		if (f->beyond[l])
+			return false;
+	return !f->none;
+}
+
+static void hold_to_limits(const struct ft_asked *asked, double horizon_years,
+			   struct ft_fleet *f)
+{
+	const double has[FT_LIMITS] = { f->days[1], f->usd[1], f->megawatts,
+					f->days[1] };
+	const double most[FT_LIMITS] = { asked->days, asked->budget_usd,
+					 asked->megawatts, horizon_years * YEAR_DAYS };
+
+	for (int l = 0; l < FT_LIMITS; l++)
+		f->beyond[l] = most[l] > 0 && has[l] > most[l] * (1 + 1e-9);
+}
+
 static bool fleet_of(const struct asking *a, const struct ft_scenario *s,
 		     const struct ft_outcome *o, struct ft_fleet *f)
 {
@@ -80,8 +109,9 @@ static bool fleet_of(const struct asking *a, const struct ft_scenario *s,
 	f->usd[1] = f->tokens * 1e-6 * odds.p50[FT_DRAWN_USD][0];
 	f->usd[2] = f->tokens * 1e-6 * odds.p90[FT_DRAWN_USD][0];
 	run_s = f->days[1] * DAY_S;
-	f->energy_mwh = o->cost.facility_power_w * run_s / 3.6e9;
+	f->energy_mwh = o->cost.joules_per_token * f->tokens / 3.6e9;
 	f->failures = deal.failures.mtbf_s > 0 ? run_s / deal.failures.mtbf_s : 0;
+	hold_to_limits(&a->asked, o->bom->rented ? 0 : s->terms.horizon_years, f);
 	return true;
 }
 

@@ -460,7 +460,7 @@ def fleets(page, answers):
         if "run" not in a:
             continue
         (first, *rows) = page.table("Fleets, as %s; ranges are of P50 to P90" % a["name"])
-        assert first == ["fleet", "GPUs", "T tokens", "days", "million USD", "MW", "MWh", "failures"], first
+        assert first == ["fleet", "GPUs", "T tokens", "days", "million USD", "MW", "MWh", "failures", "beyond"], first
         for row, f in zip(rows, [a["run"]] + a["run"]["fleets"], strict=True):
             assert row[0] == f["for"], (row, f["for"])
             if "none" in f:
@@ -475,6 +475,7 @@ def fleets(page, answers):
                 same(shown, value)
             same(row[6], f["energy_mwh"])
             same(row[7], f["failures"])
+            assert row[8] == ", ".join(f["beyond"]), (row, f)
 
 
 def main():

@@ -220,7 +220,8 @@ COMPARED = {  # rows of `compare`, in order: a key, or of a range, and the row's
     "energy per token": "cost.joules_per_token", "power at full load": "cost.facility_provisioned_w",
     "goodput": "cost.goodput"}
 FLEET = ["tokens", "days.p10", "days.p50", "days.p90", "usd.p10", "usd.p50", "usd.p90", "megawatts", "megawatts.p10",
-         "megawatts.p90", "energy_mwh", "failures", "tokens_per_s"]
+         "megawatts.p90", "energy_mwh", "failures", "tokens_per_s", "beyond.days", "beyond.budget", "beyond.megawatts",
+         "beyond.horizon"]
 
 
 def of_range(side, key, which):
@@ -244,6 +245,8 @@ def of_csv(answer, i, row):
         fleet = [side["run"]] + side["run"]["fleets"]
         name, key = re.fullmatch(r"fleet\.(.*?)\.((?:gpus|%s))" % "|".join(map(re.escape, FLEET)), row).groups()
         f = next(f for f in fleet if f["for"] == name)
+        if key.startswith("beyond."):
+            return int(key[len("beyond."):] in f["beyond"])
         return f[key.replace(".", "_")] if key.startswith("megawatts") else at(f, key)
     if row[-4:] in (".p10", ".p90"):
         return of_range(side, row[:-4], row[-3:])
@@ -351,7 +354,13 @@ def compared(text, answer, table):
             assert float(digits) == float("%.4g" % value) or float(digits) == round(value), (row, value)
     fleets = [b.strip().split("\n") for b in words.split("\n\n") if "\nfleet " in "\n" + b]
     for block, side in zip(fleets, sides, strict=True):
-        head, *rows = [cells(l) for l in block if not l.endswith(":")]
+        head, *rows = [cells(l) for l in block if not l.endswith(":") and ": beyond the " not in l]
+        for f in [side["run"]] + side["run"]["fleets"]:
+            said = "%s: beyond the %s" % (f["for"], ", ".join(f["beyond"]))
+            assert (said in block) == bool(f["beyond"]), (said, block)
+        none = "No fleet keeps to all that is asked."
+        assert (none in block) == all(f["beyond"] for f in [side["run"]] + side["run"]["fleets"]), block
+        rows = [r for r in rows if r != cells(none)]
         for row, f in zip(rows, [side["run"]] + side["run"]["fleets"], strict=True):
             shown = dict(zip(["for", "gpus", "tokens", "50", "90", "usd50", "usd90", "mw", "mw90", "mwh", "failures"], row,
                              strict=True))

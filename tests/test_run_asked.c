@@ -292,8 +292,15 @@ static void work_out(const struct ft_asked *q, const struct ft_scenario *s,
 	f->megawatts = o->cost.facility_provisioned_w / 1e6;
 	f->megawatts_low = odds->p10[FT_DRAWN_FULL_W][0] / 1e6;
 	f->megawatts_high = odds->p90[FT_DRAWN_FULL_W][0] / 1e6;
-	f->energy_mwh = o->cost.facility_power_w / 1e6 * f->days[1] * 24;
+	f->energy_mwh = f->tokens * o->cost.joules_per_token / 1e6 / 3600;
 	f->cost = o->cost;
+	f->beyond[FT_LIMIT_DAYS] = q->days > 0 && f->days[1] > q->days * (1 + 1e-9);
+	f->beyond[FT_LIMIT_BUDGET] =
+		q->budget_usd > 0 && f->usd[1] > q->budget_usd * (1 + 1e-9);
+	f->beyond[FT_LIMIT_MEGAWATTS] =
+		q->megawatts > 0 && f->megawatts > q->megawatts * (1 + 1e-9);
+	f->beyond[FT_LIMIT_HORIZON] =
+		!o->bom->rented && f->days[1] > s->terms.horizon_years * 365 * (1 + 1e-9);
 }
 
 /* Near what some size has, so that it is just enough, or just not. */
@@ -333,6 +340,8 @@ static void is_given(const struct ft_fleet *f, const struct ft_fleet *want)
 	near_frac(f->megawatts_low, want->megawatts_low, 1e-9);
 	near_frac(f->megawatts_high, want->megawatts_high, 1e-9);
 	near_frac(f->energy_mwh, want->energy_mwh, 1e-9);
+	for (int l = 0; l < FT_LIMITS; l++)
+		assert_int_equal(f->beyond[l], want->beyond[l]);
 	near_frac(f->failures, want->failures, 1e-9);
 	near_frac(f->cost.usd_per_million_tokens, want->cost.usd_per_million_tokens,
 		  1e-9);

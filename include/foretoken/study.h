@@ -143,6 +143,18 @@ struct ft_near {
 
 enum { FT_NEAREST = 3 };
 
+/* What a fleet may go beyond: what `run` asks, and the horizon, after which its dollars count it as sold. */
+enum ft_limit {
+	FT_LIMIT_DAYS,
+	FT_LIMIT_BUDGET,
+	FT_LIMIT_MEGAWATTS,
+	FT_LIMIT_HORIZON,
+	FT_LIMITS
+};
+
+const char *ft_limit_name(
+	enum ft_limit limit); /* "days", "budget", "megawatts", "horizon" */
+
 /* A fleet that answers a question, or the one that the scenario names. */
 struct ft_fleet {
 	const char
@@ -154,10 +166,11 @@ struct ft_fleet {
 	double usd[3];	/* likewise, for these tokens; idle hours paid as well */
 	/* of the facility, all at full load: likely, P10, P90 */
 	double megawatts, megawatts_low, megawatts_high;
-	double energy_mwh;   /* of the run, by the facility */
+	double energy_mwh; /* joules_per_token of all tokens: unused hours count, as in usd */
 	double failures;     /* expected */
 	struct ft_cost cost; /* of that fleet */
 	double tokens_per_s;
+	bool beyond[FT_LIMITS]; /* days and dollars at P50, megawatts as likely */
 };
 
 enum { FT_ANSWERS = 6 };
@@ -166,6 +179,8 @@ struct ft_run_answer {
 	size_t n;
 	struct ft_fleet fleet[FT_ANSWERS]; /* the first: the cluster as given */
 };
+
+bool ft_fleet_keeps(const struct ft_fleet *fleet); /* is one, and beyond nothing */
 
 /* One answer. Field names are those of the JSON. */
 struct ft_outcome {

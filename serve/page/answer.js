@@ -73,9 +73,9 @@ const rows_of = (answers, key, words) => answers.map((a, i) => ({ name: names(an
 function fleets(a, name) {
 	if (!a.run)
 		return [];
-	return [element("h2", {}, "What was asked"), table("Fleets that answer" + (name ? ", " + name : ""), ["question", "GPUs", "days, P50", "million USD, P50", "MW"],
-		[a.run, ...(a.run.fleets || [])].map((f) => (f.none ? [f.for, f.none, "", "", ""]
-			: [f.for, show.count(f.gpus), digits(f.days.p50, 3), fixed(f.usd.p50 / 1e6, 2), digits(f.megawatts, 3)])))];
+	return [element("h2", {}, "What was asked"), table("Fleets that answer" + (name ? ", " + name : ""), ["question", "GPUs", "days, P50", "million USD, P50", "MW", "beyond"],
+		[a.run, ...(a.run.fleets || [])].map((f) => (f.none ? [f.for, f.none, "", "", "", ""]
+			: [f.for, show.count(f.gpus), digits(f.days.p50, 3), fixed(f.usd.p50 / 1e6, 2), digits(f.megawatts, 3), f.beyond.join(", ")])))];
 }
 
 function nearest(a, name) {
