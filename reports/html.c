@@ -177,6 +177,7 @@ static json_t *deal_json(const struct page *p, size_t i)
 	for (int c = 0; c < FT_CAPITALS; c++)
 		bought += d.capital_usd[c];
 	json_put_text(o, "name", p->a->label[i]);
+	json_put_bool(o, "fits", p->a->outcome[i].fits);
 	json_put(o, "gpus", d.gpus);
 	json_put(o, "capital_usd", bought);
 	json_put(o, "extra_frac", t->tax_frac + t->duty_frac);

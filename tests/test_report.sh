@@ -167,7 +167,8 @@ browse() { # WIDTH ARGUMENT...: the page in a browser; what it logs to $tmp/log
 }
 quiet() { ! grep -E 'CONSOLE|Uncaught|ERR_' "$tmp/log" >&2; }
 if [ -z "$browser" ] || ! command -v python3 >/dev/null; then
-	for t in "the browser reads it all" "no console message" "it draws at 1200 px" "it draws at 390 px"; do
+	for t in "the browser reads it all" "no console message" "it draws at 1200 px" "it draws at 390 px" \
+		"what does not fit is never the cheapest"; do
 		skip "$t" "no chromium"
 	done
 else
@@ -179,5 +180,15 @@ else
 		ok "it draws at $w px" python3 "$tmp/check.py" screenshot "$tmp/$w.png"
 		[ -z "${KEEP_SCREENSHOTS:-}" ] || cp "$tmp/$w.png" "$KEEP_SCREENSHOTS/"
 	done
+	# 8 MI300X hold no 70B without shards, and would be the cheaper ones
+	for side in "nofit mi300x-8x mi300x 1 1" "fits hgx-h100 h100-sxm 4 4"; do
+		set -- $side
+		echo "{title: $1, model: llama3-70b, cluster: {node: $2, gpu: $3, gpus: 64}, training: {sequence_length: 8192," \
+			"global_batch_size: 128, parallel: {tp: $4, pp: $5}, sharding: zero1}}" >"$tmp/$1.yaml"
+	done
+	$f compare "$tmp/nofit.yaml" "$tmp/fits.yaml" --report "$tmp/unfit" >/dev/null 2>&1
+	page=$tmp/unfit/index.html
+	browse 1200 --dump-dom >"$tmp/unfit.html"
+	ok "what does not fit is never the cheapest" grep -q 'id="moved-verdict"[^>]*>fits alone has a plan that fits' "$tmp/unfit.html"
 fi
 finish

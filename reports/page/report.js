@@ -61,15 +61,16 @@
 		const k = { gpu: value("gpu"), electricity: value("electricity"), years: value("years"),
 			utilisation: value("utilisation") };
 		const all = deals.map((d) => at(d, k));
-		const best = all.reduce((b, x, i) => (x.tokens < all[b].tokens ? i : b), 0);
+		const fit = all.map((x, i) => i).filter((i) => deals[i].fits);
+		const best = fit.reduce((b, i) => (all[i].tokens < all[b].tokens ? i : b), fit[0]);
 		$("gpu-now").textContent = Math.round(100 * k.gpu) + " %";
 		$("electricity-now").textContent = Math.round(100 * k.electricity) + " %";
 		$("years-now").textContent = Math.round(100 * k.years) + " %";
 		$("utilisation-now").textContent = Math.round(100 * k.utilisation) + " %";
-		$("moved").replaceChildren(...all.map((x, i) => row([deals[i].name, x.hour.toFixed(3), x.tokens.toFixed(4)])));
-		$("moved-verdict").textContent = deals.length > 1
+		$("moved").replaceChildren(...all.map((x, i) => row([deals[i].name + (deals[i].fits ? "" : ", which does not fit"), x.hour.toFixed(3), x.tokens.toFixed(4)])));
+		$("moved-verdict").textContent = fit.length > 1
 			? deals[best].name + " has the fewest dollars per million tokens at these prices (likely values; the odds are above)."
-			: "";
+			: deals.length > 1 && fit.length ? deals[best].name + " alone has a plan that fits." : "";
 	}
 
 	form.addEventListener("input", move);

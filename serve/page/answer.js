@@ -115,7 +115,7 @@ export function long(answers) {
 			{ weights: "weights", gradients: "gradients", optimizer: "optimizer", activations: "activations", other: "other" }), "Parts of the memory", show.bytes)),
 		element("h2", {}, "Dollars"),
 		figure("USD per GPU-hour", ...bars(rows_of(answers, (a) => ({ ...a.cost }),
-			{ capital_usd_per_gpu_hour: "capital", electricity_usd_per_gpu_hour: "electricity", colocation_usd_per_gpu_hour: "colocation", maintenance_usd_per_gpu_hour: "maintenance", rent_usd_per_gpu_hour: "rent" }), "Parts of a GPU-hour", show.hour)),
+			{ capital_usd_per_gpu_hour: "capital", electricity_usd_per_gpu_hour: "electricity", colocation_usd_per_gpu_hour: "colocation", maintenance_usd_per_gpu_hour: "maintenance", rent_usd_per_gpu_hour: "rent", staff_usd_per_gpu_hour: "staff and licences" }), "Parts of a GPU-hour", show.hour)),
 		figure("USD per million tokens, P10 to P90", ranges(answers.map((a, i) => ({ name: name(i) || "USD/Mtok", value: a.cost.usd_per_million_tokens,
 			low: a.interval.usd_per_million_tokens[0], high: a.interval.usd_per_million_tokens[1] })), show.cents)),
 		element("h2", {}, "How far to trust it"),

@@ -22,6 +22,8 @@ export function figure(caption, ...drawn) {
 	return element("figure", { class: "drawn" }, element("figcaption", {}, caption), ...drawn);
 }
 
+const FILLS = 6; /* colours of page.css */
+
 /* One bar, parts side by side; rows of [{name, value, text}]. The longest row fills the width. */
 export function bars(rows, label, shown) {
 	const most = Math.max(...rows.map((r) => r.parts.reduce((a, p) => a + p.value, 0)), 1e-30);
@@ -32,16 +34,16 @@ export function bars(rows, label, shown) {
 			children.push(tag("text", { x: 0, y: i * height + 24 }, row.name.slice(0, 12)));
 		row.parts.forEach((p, k) => {
 			const w = (W - left) * p.value / most;
-			const r = tag("rect", { x, y: i * height, width: Math.max(w - 1, 0), height: height - 8, class: "f" + (k % 5 + 1) });
+			const r = tag("rect", { x, y: i * height, width: Math.max(w - 1, 0), height: height - 8, class: "f" + (k % FILLS + 1) });
 			r.append(tag("title", {}, p.name + ": " + shown(p.value)));
 			children.push(r);
-			if (w > 60 && k !== 3)
+			if (w > 9 * shown(p.value).length + 12 && k !== 3)
 				children.push(tag("text", { x: x + 6, y: i * height + 24, class: "on" }, shown(p.value)));
 			x += w;
 		});
 	});
 	const list = element("ul", { class: "keys" }, ...names.map((name, k) => element("li", {},
-		element("span", { class: "key f" + (k % 5 + 1) }), name + ": " + rows.map((r) => shown(r.parts[k].value)).join(" | "))));
+		element("span", { class: "key f" + (k % FILLS + 1) }), name + ": " + rows.map((r) => shown(r.parts[k].value)).join(" | "))));
 	return [svg(rows.length * height, label, children), list];
 }
 
