@@ -181,9 +181,9 @@ else
 		[ -z "${KEEP_SCREENSHOTS:-}" ] || cp "$tmp/$w.png" "$KEEP_SCREENSHOTS/"
 	done
 	# 8 MI300X hold no 70B without shards, and would be the cheaper ones
-	for side in "nofit mi300x-8x mi300x 1 1" "fits hgx-h100 h100-sxm 4 4"; do
+	for side in "nofit mi300x-8x mi300x 1 1 primus-megatron-rocm7" "fits hgx-h100 h100-sxm 4 4 nemo-24.11"; do
 		set -- $side
-		echo "{title: $1, model: llama3-70b, cluster: {node: $2, gpu: $3, gpus: 64}, training: {sequence_length: 8192," \
+		echo "{title: $1, model: llama3-70b, cluster: {node: $2, gpu: $3, gpus: 64}, stack: $6, training: {sequence_length: 8192," \
 			"global_batch_size: 128, parallel: {tp: $4, pp: $5}, sharding: zero1}}" >"$tmp/$1.yaml"
 	done
 	$f compare "$tmp/nofit.yaml" "$tmp/fits.yaml" --report "$tmp/unfit" >/dev/null 2>&1
