@@ -37,6 +37,7 @@ enum relation {
 	LAYERS_TWICE,
 	BATCH_TWICE,
 	SEQUENCE_TWICE,
+	NOTHING_AGAIN,
 	PRICES_UP,
 	ELECTRICITY_UP,
 	HORIZON_SHORTER,
@@ -66,6 +67,8 @@ static const struct {
 	[LAYERS_TWICE] = { "half the layers", 0, 0 },
 	[BATCH_TWICE] = { "half the batch", 0, 0 },
 	[SEQUENCE_TWICE] = { "half the sequence", 0, 0 },
+	/* a gather beside more kernels; what a scan keeps is copied, so that keeping may be slower */
+	[NOTHING_AGAIN] = { "nothing recomputed", 2, 1.03 },
 	[PRICES_UP] = { "lower prices", 0, 0 },
 	[ELECTRICITY_UP] = { "cheaper electricity", 0, 0 },
 	[HORIZON_SHORTER] = { "a longer horizon", 0, 0 },
@@ -215,6 +218,7 @@ static bool understood(enum relation r, const struct ft_scenario *better,
 	case LATENCY_HALF:
 	case OVERLAP_TP:
 	case OVERLAP_DP:
+	case NOTHING_AGAIN:
 		return holds_without_costs(better, worse);
 	case GPU_BETTER:
 		return holds_with_rates(better, worse);
@@ -326,6 +330,12 @@ static void work(struct drawn *d, const struct machine *m)
 	      arena_printf(&d->mem, "%lld", 2 * (long long)p->global_batch));
 	other(d, SEQUENCE_TWICE, false, "training.sequence_length",
 	      arena_printf(&d->mem, "%lld", 2 * (long long)p->sequence));
+	if (d->s->stack->layout.scan_layers)
+		; /* see the table */
+	else if (p->recompute == FT_RECOMPUTE_NONE)
+		other(d, NOTHING_AGAIN, false, "training.recompute", "selective");
+	else
+		other(d, NOTHING_AGAIN, true, "training.recompute", "none");
 	other(d, LAYERS_TWICE, false, "model.num_hidden_layers",
 	      arena_printf(&d->mem, "%lld", 2 * (long long)d->s->model->n_layers));
 	if (!d->tally->ran || d->tally->ran % EACH == 1)

@@ -186,6 +186,22 @@ void unshard_forward(struct builder *b, struct held unit)
 	unshard_unit(b, unit);
 }
 
+/* Compute has come to a unit whose weights are gathered in place: what is gathered next may be, as the unit
+ * before is through. Source: FSDP1's rate limiter, whose third gather waits until the first one's weights are
+ * freed (torch/distributed/fsdp/_runtime_utils.py, _unshard). XLA's gather, ready together with a kernel of a
+ * scan's turn, starts when that ends (docs/findings.md, "What XLA's settings change on two GPUs"). */
+static void reach_unit(struct builder *b)
+{
+	struct ft_work w = { .kind = FT_MEMORY_BOUND,
+			     .name = "fsdp_unsharded",
+			     .dtype = FT_BF16 };
+	struct ft_op *mark;
+
+	w.memory.kernel = "multi_copy";
+	mark = put_op(b, &w, FT_STREAM_COMPUTE, 0);
+	mark->host_waits = false;
+}
+
 void unshard_unit(struct builder *b, struct held unit)
 {
 	double out = b->rules->fsdp_copy_out_bytes;
@@ -201,10 +217,13 @@ void unshard_unit(struct builder *b, struct held unit)
 		put_memory(b, "fsdp_copy_in", "cast", copied_in(b, unit), launches);
 	scan_casts(b, unit);
 	b->record_next = FT_EVENT_UNSHARDED;
-	put_memory(b, "fsdp_copy_out", "cast",
-		   out * (unit.dense + unit.experts) +
-			   (out > 0 ? 2 * (unit.frozen + unit.frozen_experts) : 0),
-		   launches);
+	if (out > 0)
+		put_memory(b, "fsdp_copy_out", "cast",
+			   out * (unit.dense + unit.experts) +
+				   2 * (unit.frozen + unit.frozen_experts),
+			   launches);
+	else if (!b->rules->scan_layers && !b->rules->one_program)
+		reach_unit(b);
 	b->of_shards = false;
 }
 
