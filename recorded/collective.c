@@ -173,3 +173,37 @@ const struct ft_rec_collective *ft_recording_collective(const struct ft_recordin
 
 	return args == FT_REC_NONE ? NULL : r->collective[args];
 }
+
+/* What is in the names of kernels. A kernel that sends and receives may be any exchange. */
+static const struct {
+	const char *part;
+	enum ft_collective op;
+} kernels[] = {
+	{ "AllReduce", FT_ALL_REDUCE },
+	{ "all_reduce", FT_ALL_REDUCE },
+	{ "allreduce", FT_ALL_REDUCE },
+	{ "cross_device_reduce", FT_ALL_REDUCE },
+	{ "AllGather", FT_ALL_GATHER },
+	{ "all_gather", FT_ALL_GATHER },
+	{ "allgather", FT_ALL_GATHER },
+	{ "ReduceScatter", FT_REDUCE_SCATTER },
+	{ "reduce_scatter", FT_REDUCE_SCATTER },
+	{ "AllToAll", FT_ALL_TO_ALL },
+	{ "all_to_all", FT_ALL_TO_ALL },
+	{ "Broadcast", FT_BROADCAST },
+};
+
+enum ft_collective ft_recording_collective_op(const struct ft_recording *r,
+					      const struct ft_rec_op *op)
+{
+	const struct ft_rec_collective *c = ft_recording_collective(r, op);
+
+	if (c && c->op != FT_COLLECTIVES)
+		return c->op;
+	if (op->rec_class != FT_REC_COLLECTIVE)
+		return FT_COLLECTIVES;
+	for (size_t i = 0; i < sizeof(kernels) / sizeof(*kernels); i++)
+		if (strstr(ft_recording_text(r, op->name), kernels[i].part))
+			return kernels[i].op;
+	return FT_COLLECTIVES;
+}

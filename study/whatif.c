@@ -8,6 +8,7 @@
  * parts to be independent; a part counts by what it adds to the step against its own time.
  */
 #include <math.h>
+#include <string.h>
 
 #include "base/plain.h"
 #include "base/stats.h"
@@ -241,58 +242,6 @@ static void retime_kernels(struct whatif *w)
 	a->kept_frac = told.by_s[FT_RETIMED_NOT] / told.all_s;
 }
 
-/* Does the step have the operations that are to be faster or left out? */
-static bool can_apply(const struct whatif *w, const bool *has, const bool *has_op,
-		      struct ft_error *err)
-{
-	for (int c = 0; c < FT_REC_CLASSES; c++)
-		if (w->asked->speedup[c] > 0 && !has[c])
-			return ft_fail(
-				err, NULL,
-				"--speedup %s changes nothing: the recorded step "
-				"has no such operation",
-				ft_rec_class_name((enum ft_rec_class)c));
-	for (int c = 0; c < FT_COLLECTIVES; c++)
-		if (w->asked->without[c] && !has_op[c])
-			return ft_fail(
-				err, NULL,
-				"--without %s changes nothing: the recorded step "
-				"has no such collective",
-				ft_collective_name((enum ft_collective)c));
-	return true;
-}
-
-/* --speedup and --without, on top of what the machine changes. */
-static bool apply_wishes(struct whatif *w, struct ft_error *err)
-{
-	const struct ft_replay *p = w->asked->replay;
-	bool has[FT_REC_CLASSES] = { false }, has_op[FT_COLLECTIVES] = { false };
-
-	for (size_t k = 0; k < ft_replay_ranks(p); k++) {
-		const struct ft_recording *r = ft_replay_recording(p, k);
-
-		for (size_t i = 0; i < ft_recording_ops(r); i++) {
-			const struct ft_rec_op *op = ft_recording_op(r, i);
-			const struct ft_rec_collective *c =
-				ft_recording_collective(r, op);
-			double by = w->asked->speedup[op->rec_class];
-			ft_ps *t = &w->changed.op[k][i];
-
-			if (by > 0) {
-				*t = (ft_ps)((double)*t / by);
-				w->spread_s[k][i] /= by;
-			}
-			has[op->rec_class] = true;
-			if (c && c->op != FT_COLLECTIVES) {
-				has_op[c->op] = true;
-				if (w->asked->without[c->op])
-					*t = 0, w->spread_s[k][i] = 0;
-			}
-		}
-	}
-	return can_apply(w, has, has_op, err);
-}
-
 /* ---- parts ----------------------------------------------------------------------------- */
 
 /* Durations of a step, the mean over ranks and steps. */
@@ -320,6 +269,26 @@ static void add_up(struct whatif *w)
 		w->changed.host_factor < 1 || w->changed.host_factor > 1;
 }
 
+/* What the host takes to launch a step, with a GPU that takes nothing: where several follow one
+ * another, a step that is shorter drains what was launched ahead, and cannot last. 0: one step
+ * alone. As recorded it may have been shorter, and is then no longer. */
+static double least_s(struct whatif *w)
+{
+	const struct ft_replay *p = w->asked->replay;
+	struct ft_replay_times none = ft_replay_recorded(p, &w->mem);
+	struct ft_replayed t;
+
+	for (size_t k = 0; k < ft_replay_ranks(p); k++) {
+		const struct ft_recording *r = ft_replay_recording(p, k);
+
+		if (ft_recording_steps(r) < 2)
+			return 0;
+		memset(none.op[k], 0, ft_recording_ops(r) * sizeof(*none.op[k]));
+	}
+	t = ft_replay_run(p, &none, &w->mem);
+	return fmin(step_s(w, &t), w->answer->recorded_step_s);
+}
+
 /* The step with some parts changed, by bit. */
 static double step_with(struct whatif *w, unsigned parts)
 {
@@ -341,7 +310,7 @@ static double step_with(struct whatif *w, unsigned parts)
 	t = ft_replay_run(p, &mixed, &scratch);
 	s = step_s(w, &t);
 	arena_release(&scratch);
-	return s;
+	return fmax(s, w->least_s * mixed.host_factor);
 }
 
 static double factorial(int n)
@@ -422,6 +391,23 @@ static bool move(struct whatif *w, struct ft_error *err)
 	return collectives_retime(w, err);
 }
 
+/* A step as long as its launches: the GPU waits for them. */
+static void wait_for_host(struct whatif *w, const struct ft_replayed *after)
+{
+	struct ft_whatif *a = w->answer;
+	double more = a->step_s - step_s(w, after);
+
+	if (more <= 1e-9 * a->step_s)
+		return;
+	a->replayed.step_s += more;
+	a->replayed.idle_s[FT_REC_BY_LAUNCH] += more;
+	whatif_note(
+		w,
+		"The step is what the host takes to launch one: that it would be "
+		"%.3f ms shorter in this recording is what was launched ahead of it.",
+		1e3 * more);
+}
+
 /* Where the host is late, kernels that take less time leave the GPU waiting longer: told where
  * it waits long, or a twentieth of the step longer than it did. */
 static void say_who_paces(struct whatif *w)
@@ -458,12 +444,14 @@ static bool run(struct whatif *w, struct ft_error *err)
 		retime_kernels(w);
 	else if (!move(w, err))
 		return false;
-	if (!apply_wishes(w, err))
+	if (!wishes_apply(w, err))
 		return false;
 	add_up(w);
+	w->least_s = least_s(w);
 	attribute(w);
 	after = ft_replay_run(q->replay, &w->changed, &w->mem);
 	a->replayed = where(w, &after);
+	wait_for_host(w, &after);
 	say_who_paces(w);
 	if (q->timeline)
 		ft_replay_write(q->replay, &after, 0,

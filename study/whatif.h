@@ -37,6 +37,7 @@ struct whatif {
 	struct ft_replay_times recorded, changed;
 	bool **counted;	   /* [rank][op]: it begins in a step that is asked for */
 	int64_t n_steps;   /* of those, over all ranks */
+	double least_s;	   /* of a step that the host can launch; 0: not known */
 	double **spread_s; /* [rank][op]: one standard deviation of what it now takes */
 	double part_spread_s[FT_PARTS]; /* of the sums over the steps */
 };
@@ -65,6 +66,12 @@ bool groups_find(struct whatif *w, struct ft_error *err)
 
 /* Re-times all collectives in w->changed. */
 bool collectives_retime(struct whatif *w, struct ft_error *err)
+	__attribute__((warn_unused_result));
+
+/* ---- study/whatif_wishes.c ------------------------------------------------------------ */
+
+/* --speedup and --without, on top of what the machine changes. */
+bool wishes_apply(struct whatif *w, struct ft_error *err)
 	__attribute__((warn_unused_result));
 
 /* ---- study/whatif_words.c ------------------------------------------------------------ */

@@ -30,6 +30,7 @@ ok "a faster kernel helps by less than it saves" json '0 < d["recorded_step_s"]-
 ok "without a collective the step is shorter" json 'd["step_s"]<d["recorded_step_s"]' replay $eager --without all_gather
 eight=$t/h100-eight-8b16L-fsdp8-s2048-b1-compile.rank0.kineto.json.gz
 ok "without waiting it is what ranks that come together take" json 'abs(d["step_s"]/0.17626-1)<0.1 and "is left out" in str(d["notes"])' replay $eight --scale dp=4 --without waiting
+ok "a collective without recorded arguments is known by its kernel" json 'd["step_s"]<d["recorded_step_s"]' replay $t/h200-two-jax-1b3L-s4096-b2-products.perfetto.json.gz --without all_gather
 ok "waiting is never negative" json 'd["step_s"]<d["recorded_step_s"]' replay $eight --without waiting
 # the update of a smaller share of the weights is shorter by as much as collectives are longer: so network against network
 among() { $f trace replay $eager --scale dp=64 --fabric "$1" --json | python3 -c 'import json, sys; d = json.load(sys.stdin); assert d["machine"]["ranks"] == 64; print(d["step_s"])'; }

@@ -173,20 +173,12 @@ static void wish(struct told *t)
 }
 
 /* Of the slowest rank the mean over its steps, with the parts changed that a set holds. */
-static double step_of(const struct told *t, unsigned parts)
+static double slowest_s(const struct told *t, const struct ft_replay_times *times)
 {
 	struct arena mem = { 0 };
-	struct ft_replay_times mixed = ft_replay_recorded(t->p, &mem);
-	struct ft_replayed at;
+	struct ft_replayed at = ft_replay_run(t->p, times, &mem);
 	double slowest = 0;
 
-	for (size_t k = 0; k < ft_replay_ranks(t->p); k++)
-		for (size_t i = 0; i < ft_recording_ops(rank(t, k)); i++)
-			if (parts >> part(ft_recording_op(rank(t, k), i)) & 1)
-				mixed.op[k][i] = t->is.op[k][i];
-	if (parts >> FT_PART_HOST & 1)
-		mixed.host_factor = t->host;
-	at = ft_replay_run(t->p, &mixed, &mem);
 	for (size_t k = 0; k < ft_replay_ranks(t->p); k++) {
 		double sum = 0, n = 0;
 
@@ -202,6 +194,41 @@ static double step_of(const struct told *t, unsigned parts)
 	}
 	arena_release(&mem);
 	return slowest;
+}
+
+/* Of several steps none is shorter than its launches, unless it was. */
+static double launched_s(const struct told *t)
+{
+	struct arena mem = { 0 };
+	struct ft_replay_times was = ft_replay_recorded(t->p, &mem);
+	double recorded_s = slowest_s(t, &was), s;
+	bool several = true;
+
+	for (size_t k = 0; k < ft_replay_ranks(t->p); k++) {
+		several = several && ft_recording_steps(rank(t, k)) > 1;
+		for (size_t i = 0; i < ft_recording_ops(rank(t, k)); i++)
+			was.op[k][i] = 0;
+	}
+	s = slowest_s(t, &was);
+	arena_release(&mem);
+	return several ? fmin(s, recorded_s) : 0;
+}
+
+static double step_of(const struct told *t, unsigned parts)
+{
+	struct arena mem = { 0 };
+	struct ft_replay_times mixed = ft_replay_recorded(t->p, &mem);
+	double s;
+
+	for (size_t k = 0; k < ft_replay_ranks(t->p); k++)
+		for (size_t i = 0; i < ft_recording_ops(rank(t, k)); i++)
+			if (parts >> part(ft_recording_op(rank(t, k), i)) & 1)
+				mixed.op[k][i] = t->is.op[k][i];
+	if (parts >> FT_PART_HOST & 1)
+		mixed.host_factor = t->host;
+	s = slowest_s(t, &mixed);
+	arena_release(&mem);
+	return fmax(s, launched_s(t) * mixed.host_factor);
 }
 
 /* Each order of the parts that are left in `all`: what part i adds when its turn comes. */

@@ -172,6 +172,10 @@ struct ft_rec_collective {
 const struct ft_rec_collective *ft_recording_collective(const struct ft_recording *r,
 							const struct ft_rec_op *op);
 
+/* Which one it is, by its arguments or else by its kernel's name; FT_COLLECTIVES: no collective, or not told. */
+enum ft_collective ft_recording_collective_op(const struct ft_recording *r,
+					      const struct ft_rec_op *op);
+
 /* The work of an operation, from its operator's recorded shapes. */
 struct ft_rec_work {
 	struct ft_work work;
