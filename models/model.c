@@ -268,23 +268,36 @@ static void pass_over(struct arena *mem, const struct family *family,
 	model->n_passed_over = n;
 }
 
+/* What is written down of a model, to be read again: keys that make a difference, under a name that
+ * its type knows; of a map within, what was read stands beside it. */
+static struct node *written(struct arena *mem, const struct family *family,
+			    const struct node *config, const struct config_idle *idle)
+{
+	struct node *kept = node_map(mem, &config->mark);
+
+	for (size_t i = 0; i < config->n; i++) {
+		const char *key = config->key[i];
+
+		if (config_is_idle(idle, key) || family_key_of(key) == INSIDE)
+			continue;
+		if (strcmp(family_common_name(family, key), key) != 0)
+			key = family_own_name(family, key); /* it is another's here */
+		node_put(mem, kept, key, &config->key_mark[i], config->item[i]);
+	}
+	return kept;
+}
+
 /* Keys that make no difference are told, but for those of a preset of ours, and left out of
  * what is written down; keys of another kind of model that a scenario states are refused. */
 static bool settle_idle(struct arena *mem, const struct family *family,
 			const struct wish *wish, const struct config_idle *idle,
 			struct ft_model *model, struct ft_error *err)
 {
-	struct node *kept = node_map(mem, &model->config->mark);
-
 	if (wish->over && !config_no_idle(family, wish->over, idle, err))
 		return false;
+	model->config = written(mem, family, model->config, idle);
 	if (!idle->n)
 		return true;
-	for (size_t i = 0; i < model->config->n; i++)
-		if (!config_is_idle(idle, model->config->key[i]))
-			node_put(mem, kept, model->config->key[i],
-				 &model->config->key_mark[i], model->config->item[i]);
-	model->config = kept;
 	if (!model->preset)
 		pass_over(mem, family, wish->base, idle, model);
 	if (wish->over)

@@ -2,20 +2,53 @@
 #include <jansson.h>
 #include <zlib.h>
 
+#include "base/arena.h"
+#include "base/node.h"
 #include "tests/config_json.h"
 
 enum { LINE = 1 << 16 };
 
 /* Without tokens predicted ahead: the library trains none. */
-static struct ft_model *model_of(const json_t *config, struct ft_error *err)
+static struct ft_model *model_of(json_t *config, struct ft_error *err)
 {
-	char *text = json_dumps(config, 0);
 	struct ft_model *model;
+	char *text;
 
+	json_object_set_new(config, "num_nextn_predict_layers", json_integer(0));
+	text = json_dumps(config, 0);
 	assert_non_null(text);
-	model = model_of_json(text, ", num_nextn_predict_layers: 0", err);
+	model = model_of_json(text, "", err);
 	free(text);
 	return model;
+}
+
+/* As it is written down, but for its name, which is that of a file here. */
+static char *written(struct arena *mem, const struct ft_model *m)
+{
+	struct node *map = node_map(mem, &m->config->mark);
+
+	for (size_t i = 0; i < m->config->n; i++)
+		if (strcmp(m->config->key[i], "name") != 0)
+			node_put(mem, map, m->config->key[i], NULL, m->config->item[i]);
+	return node_flow(mem, map);
+}
+
+/* It is read again as the same model. */
+static void is_read_again(const struct ft_model *m, const char *line)
+{
+	struct arena mem = { 0 };
+	struct ft_error err = { 0 };
+	char *text = written(&mem, m);
+	struct node *root = node_read_text(&mem, "written", text, strlen(text), &err);
+	struct ft_model *again = root ? ft_model_load(root, &err) : NULL;
+
+	if (!again || ft_model_parameters(again) != ft_model_parameters(m))
+		fail_msg("%.200s: written as %.600s: %.0f, not %.0f %s", line, text,
+			 again ? ft_model_parameters(again) : 0, ft_model_parameters(m),
+			 err.text);
+	assert_string_equal(written(&mem, again), text);
+	ft_model_free(again);
+	arena_release(&mem);
 }
 
 static void counts_are_those_of_the_library(void **state)
@@ -41,6 +74,7 @@ static void counts_are_those_of_the_library(void **state)
 		if (!m || ft_model_parameters(m) != counted)
 			fail_msg("%.300s: %.0f, not %.0f %s", line,
 				 m ? ft_model_parameters(m) : 0, counted, err.text);
+		is_read_again(m, line);
 		ft_model_free(m);
 		json_decref(row);
 	}

@@ -144,7 +144,8 @@ struct ft_model {
 	int64_t predicted_like; /* the layer that theirs is like: the last, but in hybrids that say another */
 	struct ft_layer *layer; /* [n_layers] */
 	const struct ft_provenance *from;
-	const struct node *config; /* all its keys, under their common names */
+	/* its keys, to be written down and read again; those that `node` of ft_model_load states stay node's */
+	const struct node *config;
 	bool preset;		   /* named or inline; else from a file of the user's */
 	size_t n_passed_over;
 	const char **passed_over; /* keys of a config.json that were not used */
