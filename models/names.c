@@ -246,6 +246,7 @@ static const struct {
 	{ "minicpm3", "v_head_dim", "64" },
 	{ "qwen2", "use_sliding_window", "false" },
 	{ "qwen2_moe", "use_sliding_window", "false" },
+	{ "qwen3", "head_dim", "128" },
 	{ "qwen3", "use_sliding_window", "false" },
 	{ "qwen3_5_moe_text", "full_attention_interval", "4" },
 	{ "qwen3_5_moe_text", "use_sliding_window", "false" },

@@ -1,4 +1,4 @@
-/* tests/test_counted_models.c - parameters of every decoder, as Transformers built and counted it */
+/* tests/test_counted_models.c - parameters of every decoder, as Transformers built and counted it; what its classes say unasked */
 #include <jansson.h>
 #include <zlib.h>
 
@@ -107,11 +107,36 @@ static void padding_is_that_of_one_rank(void **state)
 	assert_true(n[1] - n[0] == 2 * 56 * 64.);
 }
 
+/* Llama's class has no window; Qwen 3's says how wide heads are. */
+static void a_key_of_other_types_is_passed_over(void **state)
+{
+	static const char of[] =
+		"{'model_type': '%s', 'hidden_size': 64, 'num_hidden_layers': 1, "
+		"'num_attention_heads': 1, 'intermediate_size': 128, 'vocab_size': 100%s}";
+	static const char *const types[] = { "llama", "mistral" };
+	struct ft_model *m;
+	char text[400];
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		snprintf(text, sizeof(text), of, types[i], ", 'sliding_window': 512");
+		m = must(json_of(text));
+		assert_int_equal(m->layer[0].window, i ? 512 : 0);
+		assert_int_equal(m->n_passed_over, i ? 0 : 1);
+		ft_model_free(m);
+	}
+	snprintf(text, sizeof(text), of, "qwen3", "");
+	m = must(json_of(text));
+	assert_int_equal(m->layer[0].v_head_dim, 128);
+	ft_model_free(m);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(counts_are_those_of_the_library),
 		cmocka_unit_test(padding_is_that_of_one_rank),
+		cmocka_unit_test(a_key_of_other_types_is_passed_over),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

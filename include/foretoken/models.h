@@ -146,7 +146,7 @@ struct ft_model {
 	const struct ft_provenance *from;
 	/* its keys, to be written down and read again; those that `node` of ft_model_load states stay node's */
 	const struct node *config;
-	bool preset;		   /* named or inline; else from a file of the user's */
+	bool preset; /* named or inline; else from a file of the user's */
 	size_t n_passed_over;
 	const char **passed_over; /* keys of a config.json that were not used */
 };
