@@ -10,6 +10,7 @@
 #include "base/file.h"
 #include "base/limits.h"
 #include "base/plain.h"
+#include "base/text.h"
 #include "calibrate/import.h"
 #include "calibrate/store.h"
 
@@ -79,6 +80,18 @@ static struct ft_measurement of_json(const json_t *r)
 	};
 }
 
+/* "2026-11-29", or a month: dates are compared as text. */
+static bool is_date(const char *text)
+{
+	static const char like[] = "0000-00-00";
+	size_t n = strlen(text);
+
+	for (size_t i = 0; i < n && i < sizeof(like) - 1; i++)
+		if (like[i] == '-' ? text[i] != '-' : text[i] < '0' || text[i] > '9')
+			return false;
+	return n == 0 || n == 7 || n == 10;
+}
+
 static bool begin_json(struct ft_store *s, const json_t *r, const char *source,
 		       struct ft_error *err)
 {
@@ -97,9 +110,90 @@ static bool begin_json(struct ft_store *s, const json_t *r, const char *source,
 			       "these JSON lines are of format %g, "
 			       "this foretoken reads 1",
 			       format);
+	if (!is_date(run.date))
+		return ft_fail(err, NULL,
+			       "a run's date is '%.40s'; write it as 2026-11-29",
+			       run.date);
 	snprintf(libraries, sizeof(libraries), "%s; %s; %s; %s", word(r, "runtime"),
 		 word(r, "blas"), word(r, "attention_library"), word(r, "ccl"));
 	return ft_store_begin(s, &run, err);
+}
+
+/* A key that should be a number and is not: it would be read as missing. */
+static const char *not_a_number(const json_t *r)
+{
+	static const char *const numbers[] = {
+		"m",
+		"n",
+		"k",
+		"batch",
+		"heads",
+		"kv_heads",
+		"sequence_length",
+		"head_dim",
+		"bytes",
+		"gpus",
+		"from",
+		"to",
+		"time_us",
+		"p10_us",
+		"p90_us",
+		"reps",
+		"alone_us",
+		"other_us",
+		"other_alone_us",
+		"relative_error",
+	};
+
+	for (size_t i = 0; i < sizeof(numbers) / sizeof(*numbers); i++) {
+		const json_t *v = json_object_get(r, numbers[i]);
+
+		if (v && !json_is_null(v) && !json_is_number(v))
+			return numbers[i];
+	}
+	return NULL;
+}
+
+/* What a cell of its kind cannot do without; NULL: all is there. */
+static const char *missing_size(const struct ft_measurement *m)
+{
+	if (!strcmp(m->kind, "gemm"))
+		return !(m->m > 0) ? "m" : !(m->n > 0) ? "n" : m->k > 0 ? NULL : "k";
+	if (!strcmp(m->kind, "attention"))
+		return !(m->heads > 0)	  ? "heads" :
+		       !(m->sequence > 0) ? "sequence_length" :
+		       m->head_dim > 0	  ? NULL :
+					    "head_dim";
+	if (!strcmp(m->kind, "collective"))
+		return !(m->gpus > 1) ? "gpus" : m->bytes > 0 ? NULL : "bytes";
+	return NULL;
+}
+
+/* Measured is what has a time and a size; what failed has neither. */
+static bool is_measured(const json_t *r, const struct ft_measurement *m,
+			struct ft_error *err)
+{
+	const char *word = not_a_number(r), *size = missing_size(m);
+
+	if (word)
+		return ft_fail(err, NULL,
+			       "'%s' of the measurement '%.60s' is no number", word,
+			       m->cell);
+	if (strcmp(m->status, "ok") != 0)
+		return true;
+	if (!(m->time_us > 0))
+		return ft_fail(
+			err, NULL,
+			"the measurement '%.60s' is ok and has no time_us above 0",
+			m->cell);
+	if (size)
+		return ft_fail(err, NULL,
+			       "the measurement '%.60s' is ok and has no %s%s", m->cell,
+			       size, !strcmp(size, "gpus") ? " above 1" : " above 0");
+	return !(m->p10_us > m->p90_us && m->p90_us > 0) ||
+	       ft_fail(err, NULL,
+		       "the measurement '%.60s' has a p10_us above its p90_us",
+		       m->cell);
 }
 
 bool ft_store_line(struct ft_store *s, const char *line, const char *source,
@@ -117,12 +211,19 @@ bool ft_store_line(struct ft_store *s, const char *line, const char *source,
 		   store_kind(word(r, "kind"))) {
 		struct ft_measurement m = of_json(r);
 
-		ok = ft_store_add(s, &m, err);
+		ok = is_measured(r, &m, err) && ft_store_add(s, &m, err);
 	} else {
 		*broken = true;
 	}
 	json_decref(r);
 	return ok;
+}
+
+static void place(struct ft_error *err, const char *path, size_t line)
+{
+	snprintf(err->file, sizeof(err->file), "%s", path);
+	err->line = (int)line;
+	err->column = 1;
 }
 
 static bool import_probe(struct ft_store *s, const char *path,
@@ -134,6 +235,9 @@ static bool import_probe(struct ft_store *s, const char *path,
 	char *text = file_read(&mem, path, LIMIT_PROBE_BYTES, &len, err), *next;
 	bool ok = text != NULL, broken;
 
+	if (ok && text_begins_with(text, "\xef\xbb\xbf")) /* a mark of UTF-8 */
+		text += 3;
+
 	for (; ok && text && *text; text = next) {
 		char *end = strchr(text, '\n');
 
@@ -144,7 +248,10 @@ static bool import_probe(struct ft_store *s, const char *path,
 		if (!*text)
 			continue;
 		ok = ft_store_line(s, text, run->source, &broken, err);
-		*n += ok && !broken && !strstr(text, "\"record\":\"run\"");
+		*n += ok && !broken && !strstr(text, "\"record\":\"run\"") &&
+		      !strstr(text, "\"record\": \"run\"");
+		if (!ok && !err->line)
+			place(err, path, line);
 		if (broken)
 			fprintf(stderr,
 				"%s:%zu: warning: a broken line is left "

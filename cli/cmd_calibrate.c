@@ -39,7 +39,7 @@ static int do_import(const struct calibrate_args *a, struct ft_store *store)
 
 		if (!ft_store_import(store, format, path, &run, &n, &err))
 			return complain(&err);
-		printf("%s: %zu measurements\n", path, n);
+		printf("%s: %zu measurement%s\n", path, n, n == 1 ? "" : "s");
 	}
 	return finish_output();
 }

@@ -304,7 +304,7 @@ static void a_line_says_each_number_of_its_cell(void **state)
 	for (int i = 0; i < 2 + TRUTHS; i++) {
 		int len = snprintf(line, sizeof(line),
 				   "{\"record\":\"measurement\",\"cell\":\"%c\","
-				   "\"kind\":\"gemm\",\"status\":\"ok\"",
+				   "\"kind\":\"gemm\",\"status\":\"wrong\"",
 				   'a' + i);
 
 		for (int k = 0; i == 1 && k < NUMBERS; k++)

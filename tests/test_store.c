@@ -43,6 +43,47 @@ static void what_goes_in_comes_out(void **state)
 	ft_store_close(s);
 }
 
+/* What was measured has a time, a size, and numbers that are numbers. */
+static void what_was_not_measured_is_refused(void **state)
+{
+	static const char *const wrong[][2] = {
+		{ "'kind':'gemm','m':4,'n':5,'k':6", "has no time_us above 0" },
+		{ "'kind':'gemm','m':4,'n':5,'k':6,'time_us':0", "has no time_us" },
+		{ "'kind':'gemm','m':4,'n':5,'k':6,'time_us':'1.5'",
+		  "'time_us' of the measurement 'c' is no number" },
+		{ "'kind':'gemm','m':4,'n':0,'k':6,'time_us':1", "has no n above 0" },
+		{ "'kind':'attention','heads':4,'head_dim':64,'time_us':1",
+		  "has no sequence_length above 0" },
+		{ "'kind':'collective','gpus':1,'bytes':9,'time_us':1",
+		  "has no gpus above 1" },
+		{ "'kind':'launch','time_us':2,'p10_us':3,'p90_us':1",
+		  "a p10_us above its p90_us" },
+	};
+	struct scratch *x = *state;
+	struct ft_error err;
+	struct ft_store *s = ft_store_open(x->path, true, &err);
+	bool broken;
+
+	add_line(s, run_line, false);
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
+		char line[300];
+
+		snprintf(line, sizeof(line),
+			 "{'record':'measurement','cell':'c','status':'ok',%s}",
+			 wrong[i][0]);
+		for (char *c = line; *c; c++)
+			*c = *c == '\'' ? '"' : *c;
+		assert_false(ft_store_line(s, line, "test", &broken, &err));
+		assert_non_null(strstr(err.text, wrong[i][1]));
+	}
+	assert_false(ft_store_line(s,
+				   "{\"record\":\"run\",\"format\":1,"
+				   "\"date\":\"22.11.2026\"}",
+				   "test", &broken, &err));
+	assert_non_null(strstr(err.text, "write it as 2026-11-29"));
+	ft_store_close(s);
+}
+
 static void an_open_batch_is_lost_and_no_more(void **state)
 {
 	struct scratch *x = *state;
@@ -55,7 +96,7 @@ static void an_open_batch_is_lost_and_no_more(void **state)
 	for (int i = 0; i < 100; i++) { /* six batches of 16, and 4 open */
 		snprintf(line, sizeof(line),
 			 "{\"record\":\"measurement\","
-			 "\"cell\":\"c%d\",\"kind\":\"gemm\",\"status\":\"ok\","
+			 "\"cell\":\"c%d\",\"kind\":\"launch\",\"status\":\"ok\","
 			 "\"time_us\":1}",
 			 i);
 		add_line(s, line, false);
@@ -246,7 +287,7 @@ static void a_damaged_store_never_holds_fewer_rows(void **state)
 			 "{\"record\":\"measurement\",\"cell\":\"gemm %d\",\"kind\":"
 			 "\"gemm\",\"dtype\":\"bf16\",\"m\":4,\"n\":5,\"k\":%d,"
 			 "\"status\":\"ok\",\"time_us\":1.5}",
-			 i, i);
+			 i, i + 1);
 		add_line(s, line, false);
 	}
 	assert_true(ft_store_end(s, &err));
@@ -320,7 +361,7 @@ static void a_full_disk_is_told_and_costs_one_batch(void **state)
 	for (int i = 0; ok && i < 2000; i++) {
 		snprintf(line, sizeof(line),
 			 "{\"record\":\"measurement\","
-			 "\"cell\":\"c%d\",\"kind\":\"gemm\",\"status\":\"ok\","
+			 "\"cell\":\"c%d\",\"kind\":\"launch\",\"status\":\"ok\","
 			 "\"time_us\":1}",
 			 i);
 		ok = ft_store_line(s, line, "test", &broken, &err);
@@ -341,7 +382,7 @@ static void what_follows_a_broken_import_needs_a_run(void **state)
 {
 	static const char line[] =
 		"{\"record\":\"measurement\",\"cell\":\"a\",\"kind\":"
-		"\"gemm\",\"status\":\"ok\",\"time_us\":1}";
+		"\"launch\",\"status\":\"ok\",\"time_us\":1}";
 	struct scratch *x = *state;
 	struct ft_error err;
 	struct ft_store *s = ft_store_open(x->path, true, &err);
@@ -371,6 +412,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(what_goes_in_comes_out),
+		TEST(what_was_not_measured_is_refused),
 		TEST(an_open_batch_is_lost_and_no_more),
 		TEST(another_version_is_refused),
 		TEST(a_store_of_version_1_is_brought_up),
