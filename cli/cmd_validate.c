@@ -82,6 +82,7 @@ int cmd_validate(int argc, char **argv)
 {
 	struct progress bar = progress_begin("row");
 	struct ft_validation *v;
+	bool any;
 	struct args a = { .shared = { .what = "RUNS.csv", .least = 1, .most = 1 } };
 	struct ft_error err;
 
@@ -92,14 +93,19 @@ int cmd_validate(int argc, char **argv)
 		return fit_stack(&a, &bar);
 	v = ft_validate(a.shared.word.word[0], a.shared.set.word, a.shared.set.n,
 			(struct ft_progress){ progress_tell, &bar }, &err);
-	if (!v || (a.by && !ft_validation_by(v, a.by, &err))) {
-		ft_validation_free(v);
+	if (!v)
 		return complain(&err);
+	if (a.by && !ft_validation_by(v, a.by, &err)) {
+		ft_validation_free(v);
+		complain(&err);
+		return 64; /* wrong usage */
 	}
 	if (a.shared.json)
 		ft_report_validation_json(stdout, v);
 	else
 		ft_report_validation(stdout, v, a.rows);
+	any = v->n_checks + v->n_others >
+	      0; /* of which nothing was compared: no success */
 	ft_validation_free(v);
-	return finish_output();
+	return finish_output() || !any;
 }

@@ -60,6 +60,11 @@ static bool split(const struct ft_scenario *s)
 	return s->plan->tp > 1;
 }
 
+static bool whole_weights(const struct ft_scenario *s)
+{
+	return !sharded_units(s);
+}
+
 static bool staged(const struct ft_scenario *s)
 {
 	return s->plan->pp > 1;
@@ -92,6 +97,9 @@ static const struct idle_key keys[] = {
 	{ "shard", shard_groups, false, "with sharding hsdp", NULL },
 	{ "zero_group", zero, false, "with sharding zero1 or zero2", NULL },
 	{ "overlap.dp", buckets, false, "with sharding ddp, zero1 or zero2", "true" },
+	/* FSDP gathers each unit ahead, whatever is said */
+	{ "overlap.param_gather", whole_weights, false, "with sharding zero1 or zero2",
+	  NULL },
 	{ "overlap.param_gather", zero, false, "with sharding zero1 or zero2",
 	  "false" },
 	{ "reshard_after_forward", sharded_units, false, "with sharding fsdp or hsdp",
@@ -188,10 +196,9 @@ const char *scenario_idle_value(const struct ft_scenario *s, const char *path)
 	if (strncmp(path, below, sizeof(below) - 1) != 0)
 		return NULL;
 	for (size_t i = 0; i < KEYS; i++)
-		if (!strcmp(path + sizeof(below) - 1, keys[i].path))
-			return keys[i].counts(s) ? NULL :
-			       keys[i].nothing	 ? keys[i].nothing :
-						   "null";
+		if (!strcmp(path + sizeof(below) - 1, keys[i].path) &&
+		    !keys[i].counts(s))
+			return keys[i].nothing ? keys[i].nothing : "null";
 	return NULL;
 }
 
