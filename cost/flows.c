@@ -258,10 +258,12 @@ static double come_by(const struct ft_flow *f, double month)
 	return f->usd * (f->months > 0 ? fmin(1, (month - f->month) / f->months) : 1);
 }
 
-/* Months until the rent that is saved has paid for all that was paid, residual value left out;
- * 0: never. */
+/* Months until the rent that is saved has paid for all that was paid, for good: later tranches have
+ * to be paid for, too. Residual value left out; 0: never. */
 static double break_even_months(const struct ft_flows *f, double usd_per_hour)
 {
+	double since = 0;
+
 	for (double month = 1; month <= f->months; month++) {
 		double left = 0;
 
@@ -270,10 +272,9 @@ static double break_even_months(const struct ft_flows *f, double usd_per_hour)
 				left -= come_by(&f->flow[k], month);
 		for (size_t k = 0; k < f->n_hours; k++)
 			left += usd_per_hour * come_by(&f->hours[k], month);
-		if (left >= 0)
-			return month;
+		since = left < 0 ? 0 : since > 0 ? since : month;
 	}
-	return 0;
+	return since;
 }
 
 /* The utilization at which an hour costs what the rent of its used share is; electricity is

@@ -249,16 +249,17 @@ static void readings_are_those_of_the_ledger(void **state)
 static int pays_back_in(const struct ledger *l, double usd_per_hour)
 {
 	double left = 0;
+	int owing = 0; /* the last month in which it does */
 
 	for (int m = 0; m <= l->months; m++) {
 		left += usd_per_hour * l->hours[m];
 		for (int a = 0; a < FT_ACCOUNTS; a++)
 			left -= l->even[a][m] +
 				(a == FT_ACCOUNT_RESALE ? 0 : l->once[a][m]);
-		if (m && left >= 0)
-			return m;
+		if (left < 0)
+			owing = m;
 	}
-	return 0;
+	return owing < l->months ? owing + 1 : 0;
 }
 
 static void letting_is_worth_what_the_ledger_says(void **state)

@@ -390,7 +390,7 @@ struct ft_readings {
 	/* Held against a rent; 0 where there is none, or where the cluster is rented. */
 	double rent;
 	double break_even_utilization_frac; /* above it owning is cheaper */
-	double break_even_months; /* until the rent saved has paid for it; 0: never */
+	double break_even_months; /* until the rent saved has paid for it, for good; 0: never */
 	double irr_frac; /* of owning it and letting it at that rent; NaN: none */
 };
 
