@@ -258,6 +258,7 @@ void ft_report_bom_json(FILE *out, const struct ft_cluster *c, const struct ft_b
 	json_object_set_new(j, "items", items_json(bom));
 	json_object_set_new(j, "parts", parts_json(c->parts));
 	json_object_set_new(j, "by_class_usd", classes_json(bom));
+	json_put(j, "job_failures_per_hour", bom->job_failures_per_hour);
 	json_put(j, "network_usd", bom->network_usd);
 	json_put(j, "low_usd", bom->low_usd);
 	json_put(j, "high_usd", bom->high_usd);

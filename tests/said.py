@@ -191,6 +191,7 @@ def billed(text, answer, table):
     same(m[5], sum(l["count"] * l["carbon_kg"] for l in p["lines"] if l["class"] != "service") / 1000)
     stops = sum(n for kind, n in p["failures_per_hour"].items() if kind in ("server", "network", "service"))  # a job's own parts
     assert abs(float(m[6]) * stops - 1) < 5e-3, m
+    assert abs(float(m[6]) * answer["job_failures_per_hour"] - 1) < 5e-3, m
     f = answer["fabric"]
     head = open(text).readline()
     m = re.search(r"in (\d+) nodes, fabric (\S+): (\d+) tiers, (\d+) leaf, (\d+) spine, (\d+) core; cables (\d+) / "
