@@ -221,11 +221,12 @@ static void set_tokens(const struct ft_deal *d, struct ft_cost *cost)
 static bool no_goodput(const struct ft_reliability *r, struct ft_error *err)
 {
 	if (r->interval_s > r->mtbf_s)
-		return ft_fail(err, NULL,
-			       "goodput is 0: a cluster of %.0f GPUs fails every %.0f s, "
-			       "and a checkpoint is taken every %.0f s; leave "
-			       "cost.goodput.interval out for the best one",
-			       r->gpus, r->mtbf_s, r->interval_s);
+		return ft_fail(
+			err, NULL,
+			"goodput is 0: a cluster of %.0f GPUs fails every %.0f s, "
+			"and a checkpoint is taken every %.0f s; leave "
+			"cost.goodput.interval out for the best one",
+			r->gpus, r->mtbf_s, r->interval_s);
 	return ft_fail(
 		err, NULL,
 		"goodput is 0: a cluster of %.0f GPUs fails every %.0f s, and a checkpoint "

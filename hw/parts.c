@@ -220,16 +220,53 @@ static void add_switches(struct table *t)
 	add(t, upper, "top switch", net->top);
 }
 
-static void add_links(struct table *t)
+/* A module of a known rate carries that much and no more. */
+static bool holds(const struct table *t, const char *item, double bytes_per_s)
+{
+	const struct ft_part *part = catalogue_find(&t->site->catalogue, item);
+	double rate = part ? part->bytes_per_s.value : 0;
+
+	return !(rate > 0) || bytes_per_s <= rate * (1 + 1e-6);
+}
+
+static bool carries(const struct table *t, const char *item, int64_t modules,
+		    double bytes_per_s, struct ft_error *err)
+{
+	if (modules <= 0 || holds(t, item, bytes_per_s))
+		return true;
+	return ft_fail(err, NULL,
+		       "fabric %s: the module %s carries %.0f Gb/s, and the ports that "
+		       "share one %.0f; name others as links.optic_node_item and "
+		       "links.optic_switch_item, or let fewer ports share one "
+		       "(ports_per_optic)",
+		       t->c->fabric->name, item,
+		       catalogue_find(&t->site->catalogue, item)->bytes_per_s.value *
+			       8e-9,
+		       bytes_per_s * 8e-9);
+}
+
+static bool add_links(struct table *t, struct ft_error *err)
 {
 	const struct ft_topology *net = &t->c->topology;
 	const struct ft_fabric *f = t->c->fabric;
 	const char *leaf = f->optic_leaf_item, *cable = f->cable_leaf_item;
+	double port = f->port_bytes_per_s.value;
+	double nic = fmin(t->c->node->nic_bytes_per_s.value, port * (double)f->planes);
+	int64_t times = 1; /* modules of a NIC, whose planes may have one each */
 	const char *at_node, *at_leaf;
 
 	catalogue_modules(&t->site->catalogue, t->c, &at_node, &at_leaf);
+	while (times < f->planes && !holds(t, at_node, nic / (double)times))
+		times++;
+	if (!carries(t, at_node, net->optics_node,
+		     nic * (double)f->nic_ports_per_optic / (double)times, err) ||
+	    !carries(t, at_leaf, net->optics_leaf_node,
+		     nic / (double)f->planes * (double)f->ports_per_optic, err) ||
+	    !carries(t, leaf, net->optics_leaf_spine, port * (double)f->ports_per_optic,
+		     err))
+		return false;
 	add_reach(t, NODE_LEAF, at_node, f->optics, "optics in nodes",
-		  net->optics_node);
+		  times * net->optics_node);
 	add_reach(t, NODE_LEAF, at_leaf, f->optics, "optics in leaves, to nodes",
 		  net->optics_leaf_node);
 	add_reach(t, LEAF_SPINE, leaf, f->optics, "optics leaf to spine",
@@ -245,9 +282,10 @@ static void add_links(struct table *t)
 	add_reach(t, SPINE_CORE, cable, NULL, "cables spine to core",
 		  net->cables_spine_core);
 	add_reach(t, CORE_TOP, cable, NULL, "cables core to top", net->cables_core_top);
+	return true;
 }
 
-static void add_network(struct table *t)
+static bool add_network(struct table *t, struct ft_error *err)
 {
 	const struct ft_cluster *c = t->c;
 	struct ft_part_line *nics =
@@ -258,9 +296,11 @@ static void add_network(struct table *t)
 		nics->idle = idle_of(t, nics->count);
 	}
 	add_switches(t);
-	add_links(t);
+	if (!add_links(t, err))
+		return false;
 	if (c->ufm_ports) /* licensed by endpoint where the fabric is managed */
 		add(t, "ufm-licence", "fabric manager licences", c->topology.endpoints);
+	return true;
 }
 
 /* ---- around it --------------------------------------------------------------------- */
@@ -369,8 +409,8 @@ const struct ft_parts *parts_build(struct arena *mem, const struct ft_cluster *c
 	if (!add_servers(&t, err))
 		return NULL;
 	add_inside(&t);
-	if (c->topology.tiers)
-		add_network(&t);
+	if (c->topology.tiers && !add_network(&t, err))
+		return NULL;
 	if (c->nodes > 1) {
 		add_storage(&t);
 		if (!add_front_end(&t, err))

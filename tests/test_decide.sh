@@ -85,7 +85,7 @@ ok "servers that are rented need no spare one in a bill" sh -c "$f simulate $tmp
 ok "what megawatts hold" sh -c "$f simulate $a --megawatts 4 --days 30 --json | jq -e '.run.fleets[0] | .megawatts <= 4 and .gpus > 1024'"
 ok "no fleet is fast enough" sh -c "$f simulate $a --tokens 15T --days 1 | grep -q 'no size that the batch allows is done in time'"
 ok "a budget below the smallest size" sh -c "$f simulate $a --budget 10 --days 30 | grep -q 'the budget pays for no size that fits'"
-ok "days of zero" refused "run.days=0:1:16: .*days: should be above 0" $f simulate $a --days 0
+ok "days of zero" refused "days=0:1:8: .*days: should be above 0" $f simulate $a --days 0
 ok "tokens below zero" refused "tokens: -5 is negative" $f simulate $a --tokens -5
 ok "tokens and FLOPs" refused "run has tokens and flop; give one of the two" $f simulate $a --tokens 1T --flop 1e24
 wishes() { # of all sets of wishes, those are refused that have two sizes of the run, or megawatts and nothing to train
