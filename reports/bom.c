@@ -68,7 +68,8 @@ static void put_physics(FILE *out, const struct ft_cluster *c, const struct ft_b
 			c->fabric->optics);
 	if (p->spare_nodes && c->topology.tiers)
 		fprintf(out,
-			"The %" PRId64 " spare node%s no ports in these networks and no "
+			"The %" PRId64
+			" spare node%s no ports in these networks and no "
 			"integration: ask for as many nodes more where spares are to "
 			"take over at once.\n",
 			p->spare_nodes, p->spare_nodes == 1 ? " has" : "s have");

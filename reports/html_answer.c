@@ -212,6 +212,12 @@ bool html_crossovers(struct page *p)
 	const struct ft_verdict *v = p->a->verdict;
 
 	fputs("<h3>What would change the answer</h3>\n", p->out);
+	if (v->likely_otherwise) {
+		fputs("<p>", p->out);
+		html_text(p, p->a->label[v->second]);
+		fputs(" " LIKELY_OTHERWISE "</p>\n", p->out);
+		return true;
+	}
 	if (!v->n_crossovers) {
 		fputs("<p>No single price or rate between a quarter and four times what it "
 		      "is would.</p>\n",

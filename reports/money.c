@@ -155,6 +155,8 @@ static void crossovers(FILE *out, const struct ft_answers *a)
 	const struct ft_verdict *v = a->verdict;
 	struct table t;
 
+	if (v->likely_otherwise)
+		fprintf(out, "\n%s " LIKELY_OTHERWISE "\n", a->label[v->second]);
 	if (!v->n_crossovers)
 		return;
 	fprintf(out, "\n%s is as cheap as %s at:\n", a->label[v->second],

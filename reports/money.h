@@ -19,6 +19,10 @@ const char *money_beyond(const struct ft_fleet *fleet, char text[BEYOND]);
 bool money_none_keeps(const struct ft_run_answer *answer);
 #define NONE_KEEPS "No fleet keeps to all that is asked."
 
+/* Behind the second's name: why nothing is said of what would make it as cheap. */
+#define LIKELY_OTHERWISE \
+	"is the cheaper one at likely values already; the odds are of draws, whose ranges are skewed."
+
 /* Why dollars differ, what moves them, and what would change the verdict. */
 void money_verdict(FILE *out, const struct ft_answers *answers);
 

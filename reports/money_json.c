@@ -129,6 +129,7 @@ json_t *money_verdict_json(const struct ft_answers *a)
 			    numbers_json(v->odds.p90[FT_DRAWN_USD], v->odds.n));
 	json_object_set_new(o, "causes", causes_json(&v->odds));
 	json_put_text(o, "crossovers_of", a->label[v->second]);
+	json_put_bool(o, "likely_otherwise", v->likely_otherwise);
 	for (size_t k = 0; k < v->n_crossovers; k++) {
 		json_t *x = json_object();
 

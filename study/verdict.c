@@ -95,6 +95,10 @@ bool ft_study_verdict(const struct ft_scenario *const *s, const struct ft_outcom
 	decide(v);
 	if (v->n_fit < 2)
 		return true;
+	v->likely_otherwise = ft_deal_usd_per_million_tokens(&deal[v->second]) <
+			      ft_deal_usd_per_million_tokens(&deal[v->best]);
+	if (v->likely_otherwise)
+		return true;
 	v->n_crossovers = ft_deals_crossovers(
 		&deal[v->best], &deal[v->second], servers_of(s[v->second]),
 		ft_plan_flop_per_token(s[v->second]->model, s[v->second]->plan,

@@ -179,7 +179,12 @@ static void crossovers_are(const struct drawn *d, const struct ft_verdict *v)
 	const struct ft_scenario *s = d->s[v->second];
 	size_t n = 0;
 
-	if (v->n_fit > 1)
+	bool otherwise = v->n_fit > 1 &&
+			 ft_deal_usd_per_million_tokens(&d->deal[v->second]) <
+				 ft_deal_usd_per_million_tokens(&d->deal[v->best]);
+
+	assert_int_equal(v->likely_otherwise, otherwise);
+	if (v->n_fit > 1 && !otherwise)
 		n = ft_deals_crossovers(
 			&d->deal[v->best], &d->deal[v->second],
 			(double)(given[d->which[v->second]].servers +

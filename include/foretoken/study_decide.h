@@ -22,7 +22,9 @@ struct ft_verdict {
 	bool tie; /* the probability is less than FT_ODDS_DECIDED */
 	/* [i]: of scenario i's dollars against the first's */
 	double part_usd[FT_SIDES_MOST][FT_COST_PARTS];
-	/* what would make `second` as cheap as `best` */
+	/* at likely values, where ranges are skewed, `second` is cheaper already: nothing makes it so */
+	bool likely_otherwise;
+	/* what would make `second` as cheap as `best`, at likely values */
 	size_t n_crossovers;
 	struct ft_crossover crossover[FT_CROSSOVERS_MOST];
 };

@@ -142,6 +142,7 @@ export function verdict(compared) {
 				{ name: labels[1], value: usd[1] }, (x) => fixed(x, 4))) : "",
 		table("Why the time differs, GPU-nanoseconds per token", ["part", labels[0], labels[1], "difference"],
 			compared.differences.map((x) => [x.what, show.count(x.first_ns_per_token), show.count(x.this_ns_per_token), (x.this_ns_per_token > x.first_ns_per_token ? "+" : "") + show.count(x.this_ns_per_token - x.first_ns_per_token)])),
+		v.likely_otherwise ? element("p", { class: "note" }, v.crossovers_of + " is the cheaper one at likely values already; the odds are of draws, whose ranges are skewed.") : "",
 		(v.crossovers || []).length ? table("What would make both cost the same, of " + v.crossovers_of, ["what", "now", "then"], v.crossovers.map(change)) : "",
 		table("What differs", ["key", ...labels], compared.differs.map((x) => [x.key, ...x.values]), new Set([1, 2])),
 	];
