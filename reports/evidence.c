@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/node.h"
 #include "base/plain.h"
 #include "base/stats.h"
 #include "reports/table.h"
@@ -197,6 +198,41 @@ static const char *on_faults(const struct ft_scenario *s, const struct ft_outcom
 	return text;
 }
 
+/* Keys of the fabric that a network of so few tiers, or of such routing, has no use for. */
+static const char *on_fabric(const struct ft_scenario *s, const struct ft_outcome *o,
+			     char text[SENTENCE])
+{
+	const struct ft_cluster *c = s->cluster;
+	int tiers = (int)c->topology.tiers;
+	const struct {
+		const char *key;
+		bool idle;
+	} keys[] = {
+		{ "oversubscription", tiers < 2 },
+		{ "spare_spines", tiers < 2 },
+		{ "core_oversubscription", tiers < 3 },
+		{ "queue_pairs", c->fabric->adaptive },
+	};
+	size_t n = 0, idle = 0;
+
+	(void)o;
+	for (size_t i = 0; !c->fabric->graph && i < sizeof(keys) / sizeof(*keys); i++) {
+		char path[64];
+
+		snprintf(path, sizeof(path), "cluster.fabric.%s", keys[i].key);
+		if (keys[i].idle && !node_is_null(node_path(s->given, path)))
+			n += (size_t)snprintf(text + n, SENTENCE - n, "%s%s",
+					      idle++ ? ", " : "", keys[i].key);
+	}
+	if (!idle)
+		return "";
+	snprintf(text + n, SENTENCE - n,
+		 " change%s nothing in a network of %d tier%s with %s routing.",
+		 idle > 1 ? "" : "s", tiers, tiers == 1 ? "" : "s",
+		 c->fabric->adaptive ? "adaptive" : "hashed");
+	return text;
+}
+
 static const char *on_rails(const struct ft_scenario *s, const struct ft_outcome *o,
 			    char text[SENTENCE])
 {
@@ -291,7 +327,7 @@ static const char *(*const sentences[])(const struct ft_scenario *,
 					const struct ft_outcome *, char *) = {
 	evidence_search, on_stack,	  on_unmeasured,   on_kernels, on_host,
 	on_dropped,	 on_wide_experts, evidence_memory, on_links,   on_faults,
-	on_rails,	 on_idle,	  on_time,
+	on_fabric,	 on_rails,	  on_idle,	   on_time,
 };
 
 const char *evidence_sentence(const struct ft_scenario *s, const struct ft_outcome *o,

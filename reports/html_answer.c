@@ -71,7 +71,7 @@ bool html_numbers(struct page *p)
 		ranged(p, FT_SHOW_COUNT, o[i].tokens_per_s, o[i].tokens_low_per_s,
 		       o[i].tokens_high_per_s);
 	html_row_end(p);
-	html_row(p, "capital, million USD");
+	html_row(p, "capital, million USD (all lines at P10, at P90)");
 	for (size_t i = 0; i < p->a->n; i++)
 		if (o[i].bom->rented)
 			fputs("<td>rented</td>", p->out);
