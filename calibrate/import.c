@@ -219,11 +219,24 @@ bool ft_store_line(struct ft_store *s, const char *line, const char *source,
 	return ok;
 }
 
-static void place(struct ft_error *err, const char *path, size_t line)
+/* *n counts measurements, not runs. */
+static bool import_line(struct ft_store *s, const char *text, const char *source,
+			const struct ft_mark *at, size_t *n, struct ft_error *err)
 {
-	snprintf(err->file, sizeof(err->file), "%s", path);
-	err->line = (int)line;
-	err->column = 1;
+	bool is_run = strstr(text, "\"record\":\"run\"") ||
+		      strstr(text, "\"record\": \"run\"");
+	bool broken, ok = ft_store_line(s, text, source, &broken, err);
+
+	*n += ok && !broken && !is_run;
+	if (!ok && !err->line) {
+		snprintf(err->file, sizeof(err->file), "%s", at->file);
+		err->line = at->line;
+		err->column = at->column;
+	}
+	if (broken)
+		fprintf(stderr, "%s:%d: warning: a broken line is left out\n", at->file,
+			at->line);
+	return ok;
 }
 
 static bool import_probe(struct ft_store *s, const char *path,
@@ -231,34 +244,24 @@ static bool import_probe(struct ft_store *s, const char *path,
 			 struct ft_error *err)
 {
 	struct arena mem = { 0 };
-	size_t len, line = 0;
+	struct ft_mark at = { path, 0, 1 };
+	size_t len;
 	char *text = file_read(&mem, path, LIMIT_PROBE_BYTES, &len, err), *next;
-	bool ok = text != NULL, broken;
+	bool ok = text != NULL;
 
 	if (ok && text_begins_with(text, "\xef\xbb\xbf")) /* a mark of UTF-8 */
 		text += 3;
-
-	for (; ok && text && *text; text = next) {
+	for (; ok && *text; text = next) {
 		char *end = strchr(text, '\n');
 
-		line++;
+		at.line++;
 		next = end ? end + 1 : text + strlen(text);
 		if (end)
 			*end = '\0';
-		if (!*text)
-			continue;
-		ok = ft_store_line(s, text, run->source, &broken, err);
-		*n += ok && !broken && !strstr(text, "\"record\":\"run\"") &&
-		      !strstr(text, "\"record\": \"run\"");
-		if (!ok && !err->line)
-			place(err, path, line);
-		if (broken)
-			fprintf(stderr,
-				"%s:%zu: warning: a broken line is left "
-				"out\n",
-				path, line);
+		if (*text)
+			ok = import_line(s, text, run->source, &at, n, err);
 	}
-	if (ok && !line)
+	if (ok && !at.line)
 		ok = ft_fail(err, &(struct ft_mark){ path, 1, 1 }, "is empty");
 	arena_release(&mem);
 	return ok;

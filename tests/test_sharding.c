@@ -461,40 +461,11 @@ static void the_ends_hold_all_that_they_learn(void **state)
 	}
 }
 
-/* Where weights are gathered in place, a unit is there before its first product, not behind it. */
-static void a_unit_in_place_is_there_before_its_kernels(void **state)
-{
-	static const char *const stacks[] = { "megatron-core", "torch-2.11-fsdp1",
-					      "deepseek-2024", "torch-2.11-eager" };
-	size_t n = 0;
-
-	(void)state;
-	for (size_t k = 0; k < sizeof(stacks) / sizeof(*stacks); k++) {
-		struct parts p;
-
-		build(&p, MODEL, PLAN("8") "sharding: fsdp}", stacks[k], 8);
-		for (size_t s = 0; s < p.graph->n_segments; s++)
-			for (size_t i = 0; i < p.graph->segment[s].n_ops; i++) {
-				const struct ft_op *op = &p.graph->segment[s].op[i];
-				const char *name = p.graph->work[op->work].name;
-
-				if (op->record != FT_EVENT_UNSHARDED)
-					continue;
-				assert_true(!strcmp(name, "fsdp_unsharded") ||
-					    !strcmp(name, "fsdp_copy_out"));
-				n++;
-			}
-		drop(&p);
-	}
-	assert_true(n >= 4 * 4);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_rank_alone_copies_on_the_compute_stream),
 		cmocka_unit_test(each_stage_gathers_all_that_it_holds),
-		cmocka_unit_test(a_unit_in_place_is_there_before_its_kernels),
 		cmocka_unit_test(ranks_of_a_group_copy_beside_the_products),
 		cmocka_unit_test(
 			a_library_without_copies_keeps_gradients_where_they_are),
