@@ -119,8 +119,10 @@ static bool compute_clocks(struct job *s, size_t i, double launches, struct cloc
 
 	if (ft_work_is_host_copy(&w))
 		return host_copy(s, i, out, err);
-	if (w.kind == FT_MEMORY_BOUND && w.memory.bytes <= 0) /* a mark */
+	if (ft_work_is_mark(&w)) {
+		set_beside(s->cluster, &w, &s->timing[0][i]);
 		return true;
+	}
 	if (w.kind == FT_MEMORY_BOUND && launches > 1) {
 		times = launches;
 		w.memory.bytes /= launches;

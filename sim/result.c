@@ -127,7 +127,7 @@ static void shares(const struct job *s, const struct engine_output *out,
 		double count = (double)out->work_count[i] / classes;
 		size_t j = 0;
 
-		if (!out->work_count[i])
+		if (!out->work_count[i] || ft_work_is_mark(w))
 			continue;
 		while (j < run->n_shares &&
 		       (run->share[j].kind != kind || strcmp(run->share[j].name, name)))

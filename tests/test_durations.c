@@ -104,6 +104,8 @@ static struct both alone(const struct ft_scenario *s, const struct ft_graph *g,
 	struct both t;
 	struct ft_error err;
 
+	if (w.kind == FT_MEMORY_BOUND && !(w.memory.bytes > 0))
+		return (struct both){ .times = 1 }; /* a mark */
 	if (ft_work_is_host_copy(&w)) {
 		t.burst_s = w.memory.bytes / c->node->host_link_bytes_per_s.value + gap;
 		t.sustained_s = t.burst_s;

@@ -146,6 +146,11 @@ bool ft_work_is_host_copy(const struct ft_work *w)
 	       !strcmp(w->memory.kernel, FT_HOST_LINK);
 }
 
+bool ft_work_is_mark(const struct ft_work *w)
+{
+	return w->kind == FT_MEMORY_BOUND && w->memory.bytes <= 0;
+}
+
 static uint64_t mix(uint64_t h, uint64_t v)
 {
 	h ^= v;

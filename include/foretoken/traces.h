@@ -114,6 +114,9 @@ struct ft_work {
 #define FT_HOST_LINK "host_link"
 bool ft_work_is_host_copy(const struct ft_work *work);
 
+/* A place in a stream and no kernel: it takes no time, and others wait for it. */
+bool ft_work_is_mark(const struct ft_work *work);
+
 enum ft_stream {
 	FT_STREAM_COMPUTE,
 	FT_STREAM_COPY,	   /* FSDP's copy-in */
