@@ -177,7 +177,7 @@ static bool is_measured(const json_t *r, const struct ft_measurement *m,
 
 	if (word)
 		return ft_fail(err, NULL,
-			       "'%s' of the measurement '%.60s' is no number", word,
+			       "'%s' of the measurement '%.60s' is not a number", word,
 			       m->cell);
 	if (strcmp(m->status, "ok") != 0)
 		return true;

@@ -31,7 +31,7 @@ untold() {
 ok "--set of a key twice" twice cluster.gpus "--set cluster.gpus=16" $f simulate "$a" --set cluster.gpus=8
 if ! sanitized; then
 	ok "--price of an item twice" twice "--price hgx-h100-server" "--price hgx-h100-server=250000" $f simulate "$a" --price hgx-h100-server=1
-	ok "--tokens twice" twice run.tokens "--tokens 2e9" $f simulate "$a" --tokens 1e9
+	ok "--tokens twice" twice --tokens "--tokens 2e9" $f simulate "$a" --tokens 1e9
 	ok "not who is quiet" untold $f simulate "$a" --quiet --set cluster.gpus=8 --set cluster.gpus=16
 	ok "a key and one below it are two" untold $f simulate "$a" --set 'training.parallel={}' --set training.parallel.tp=2
 	ok "so are keys that begin alike" untold $f simulate "$a" --set training.recompute=full --set training.recompute_layers=1

@@ -48,7 +48,7 @@ training.cuda_graphs=partial
 training.cuda_graphs=full
 training.gradient_dtype=fp32
 training.reshard_after_forward=false
-training.overlap.param_gather=false
+training.overlap.param_gather=false training.sharding=zero1
 training.overlap.dp=false training.sharding=ddp
 training.sharding=zero2 training.master_weights=true
 Y

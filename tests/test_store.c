@@ -50,7 +50,7 @@ static void what_was_not_measured_is_refused(void **state)
 		{ "'kind':'gemm','m':4,'n':5,'k':6", "has no time_us above 0" },
 		{ "'kind':'gemm','m':4,'n':5,'k':6,'time_us':0", "has no time_us" },
 		{ "'kind':'gemm','m':4,'n':5,'k':6,'time_us':'1.5'",
-		  "'time_us' of the measurement 'c' is no number" },
+		  "'time_us' of the measurement 'c' is not a number" },
 		{ "'kind':'gemm','m':4,'n':0,'k':6,'time_us':1", "has no n above 0" },
 		{ "'kind':'attention','heads':4,'head_dim':64,'time_us':1",
 		  "has no sequence_length above 0" },
