@@ -47,7 +47,8 @@ enum fit_origin { FIT_NOTHING, FIT_PUBLISHED, FIT_MEASURED };
 enum fit_origin fit_origin(const struct fit_input *in, const char *kind);
 bool fit_published(const struct ft_measurement *m);
 
-/* "provenance: {kind: measured ..." and its end; kind: of the rows that say it. */
+/* "provenance: {kind: measured ..." and its end; kind: of the rows that say it, or products that add. */
+#define FIT_ACCUMULATE "gemm accumulate"
 void fit_put_measured(const struct fit_input *in, const char *kind, FILE *out,
 		      const char *note, const char *end);
 

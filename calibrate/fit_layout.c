@@ -117,7 +117,7 @@ static void put(const struct fit_input *in, const char *name, const struct fit_r
 	fprintf(out, "    %s: {value: %.3f, low: %.3f, high: %.3f, ", name, r->value,
 		r->low, r->high);
 	fit_put_measured(
-		in, "gemm", out,
+		in, strcmp(name, "accumulate") ? "gemm" : FIT_ACCUMULATE, out,
 		arena_printf(&mem, "median, P10 and P90 of %zu %s", r->n, what),
 		"}}\n");
 	arena_release(&mem);

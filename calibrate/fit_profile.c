@@ -85,15 +85,17 @@ static void print_block(FILE *out, const struct node *n, int depth)
 
 /* ---- what lies over the base ------------------------------------------------------- */
 
-/* The last day of our own rows of a kind. */
+/* The last day of our own rows of a kind; of products that add to a gradient, of those. */
 static const char *date_of(const struct fit_input *in, const char *kind)
 {
+	bool adds = !strcmp(kind, FIT_ACCUMULATE);
 	const char *date = "";
 
 	for (size_t i = 0; i < in->n; i++) {
 		const struct ft_measurement *m = &in->row[i];
 
-		if (measurement_is(m, kind) && !fit_published(m) && !m->source[0] &&
+		if (measurement_is(m, adds ? "gemm" : kind) &&
+		    (!adds || m->accumulate) && !fit_published(m) && !m->source[0] &&
 		    strcmp(m->date, date) > 0)
 			date = m->date;
 	}
