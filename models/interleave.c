@@ -13,6 +13,13 @@ bool ft_plan_pairs(const struct ft_plan *p)
 	       p->sharding != FT_HSDP && (p->pp == 1 || (p->vpp > 1 && !alone));
 }
 
+bool ft_plan_pairs_again(const struct ft_plan *p)
+{
+	return ft_plan_pairs(p) && (p->recompute == FT_RECOMPUTE_FULL ||
+				    (p->recompute == FT_RECOMPUTE_SELECTIVE &&
+				     p->recompute_modules & FT_MODULE_EXPERTS));
+}
+
 /* Remainders that do not end: from least to most, which may be below it. */
 static void circle_of(const struct ft_plan *p, int64_t *least, int64_t *most)
 {

@@ -272,7 +272,8 @@ static unsigned modules_of(const struct ft_model *model)
 	unsigned set = 0;
 
 	for (int64_t i = 0; i < model->n_layers; i++)
-		set |= (model->layer[i].experts ? FT_MODULE_EXPERTS : 0) |
+		set |= (model->layer[i].experts ? FT_MODULE_EXPERTS : FT_MODULE_MLP) |
+		       (model->layer[i].shared_intermediate ? FT_MODULE_MLP : 0) |
 		       (model->layer[i].kv_lora_rank ? FT_MODULE_MLA_UP : 0);
 	return set;
 }
@@ -286,6 +287,9 @@ static bool check_layers_for(struct reader *r, const struct ft_model *model,
 	if (asked & FT_MODULE_EXPERTS & ~has)
 		return reader_fail(r, "recompute_modules",
 				   "moe: the model has no experts");
+	if (asked & FT_MODULE_MLP & ~has)
+		return reader_fail(r, "recompute_modules",
+				   "mlp: the model has no layer without experts");
 	if (asked & FT_MODULE_MLA_UP & ~has)
 		return reader_fail(r, "recompute_modules",
 				   "mla_up_proj: the model has no latent attention");

@@ -160,7 +160,7 @@ static void megatron_split(struct sheet *t)
 		emit(t, "account_for_loss_in_pipeline_split", "%s", "");
 	}
 	emit_int(t, "context_parallel_size", p->cp);
-	if (p->ep > 1 || p->etp > 1) {
+	if (emit_routed(t)) { /* left out, etp would be tp */
 		emit_int(t, "expert_model_parallel_size", p->ep);
 		emit_int(t, "expert_tensor_parallel_size", p->etp);
 	}
@@ -194,6 +194,9 @@ static void megatron_replicas(struct sheet *t)
 		emit(t, "overlap_grad_reduce", "%s", "");
 	if (gather && megatron_muon(t))
 		emit_unknown(t, "overlap.param_gather: true");
+	else if (gather && !p->overlap_dp)
+		emit_unknown(t, "overlap.param_gather: true without overlap.dp, which "
+				"Megatron refuses");
 	else if (gather)
 		emit(t, "overlap_param_gather", "%s", "");
 }
@@ -202,10 +205,17 @@ static void megatron_overlaps(struct sheet *t)
 {
 	const struct ft_plan *p = t->p;
 
-	if (p->overlap_tp && p->tp > 1)
+	if (p->overlap_tp && p->tp > 1 && !p->sequence_parallel)
+		emit_unknown(t, "overlap.tp: true without sequence_parallel, which "
+				"Megatron refuses");
+	else if (p->overlap_tp && p->tp > 1)
 		emit(t, "tp_comm_overlap", "%s", "");
 	if (p->pp > 1 && t->of == FT_NEMO)
 		emit(t, "overlap_p2p_comm", "%s", p->overlap_pp ? "true" : "false");
+	else if (p->pp == 2 && p->vpp > 1 && !p->overlap_pp)
+		emit_unknown(t,
+			     "overlap.pp: false; Megatron interleaves two stages with "
+			     "it only");
 	else if (p->pp > 1 && !p->overlap_pp)
 		emit(t, "no_overlap_p2p_communication", "%s", "");
 	if (p->overlap_ep && p->ep > 1)
@@ -218,10 +228,18 @@ static void megatron_sharding(struct sheet *t)
 	int64_t same = p->dp * p->cp;
 	bool zero = p->sharding == FT_ZERO1, fsdp = !zero && ft_plan_divides(p);
 
-	if (zero && !megatron_muon(t))
+	if ((zero || (fsdp && t->of != FT_NEMO)) && !megatron_muon(t))
 		emit(t, "use_distributed_optimizer", "%s", "");
 	if (fsdp) {
 		emit(t, "use_megatron_fsdp", "%s", "");
+		if (t->of == FT_MEGATRON)
+			emit(t, "no_gradient_accumulation_fusion", "%s", "");
+		if (t->of == FT_PRIMUS)
+			emit(t, "gradient_accumulation_fusion", "false");
+		if (t->of != FT_NEMO)
+			emit(t, "ckpt_format", "fsdp_dtensor");
+		if (p->sync_last && p->micro_batches > 1)
+			emit_unknown(t, "sync_each_micro_batch: false");
 		emit(t, "data_parallel_sharding_strategy", "%s",
 		     p->sharding == FT_ZERO2 ? "optim_grads" : "optim_grads_params");
 	}
@@ -324,7 +342,11 @@ static void megatron_precision(struct sheet *t)
 
 	if (p->precision == FT_FP16)
 		emit(t, "fp16", "%s", "");
-	else
+	if (p->precision == FT_FP16 && emit_routed(t))
+		emit_unknown(t,
+			     "fp16 with experts, which Megatron groups and spreads in "
+			     "bf16 alone");
+	if (p->precision != FT_FP16)
 		emit(t, "bf16", "%s", "");
 	if (p->precision == FT_FP8 || p->precision == FT_FP8_BLOCK128 ||
 	    p->precision == FT_MXFP8) {

@@ -16,6 +16,10 @@ static void titan_pipeline(struct sheet *t)
 	emit_int(t, "pipeline_parallel_degree", p->pp);
 	if (p->pp == 1)
 		return;
+	if (p->schedule == FT_ZERO_BUBBLE && p->vpp == 1)
+		emit_unknown(
+			t, "schedule: zero-bubble with one chunk a stage; torchtitan's "
+			   "InterleavedZeroBubble takes two or more");
 	emit(t, "pipeline_parallel_schedule", "\"%s\"",
 	     p->schedule == FT_GPIPE	   ? "GPipe" :
 	     p->schedule == FT_ZERO_BUBBLE ? "InterleavedZeroBubble" :
@@ -24,10 +28,14 @@ static void titan_pipeline(struct sheet *t)
 	     p->schedule == FT_INTERLEAVED ? "Interleaved1F1B" :
 					     "1F1B");
 	emit_int(t, "pipeline_parallel_microbatch_size", p->micro_batch);
-	if (emit_even_stages(p))
-		emit_int(t, "pipeline_parallel_layers_per_stage", p->stage_layers[0]);
-	else
+	if (!emit_even_stages(p)) {
 		emit_unknown(t, "layers are not even over the pipeline's stages");
+		return;
+	}
+	/* it counts the ends as a layer each, unless told otherwise */
+	emit_int(t, "pipeline_parallel_layers_per_stage", p->stage_layers[0]);
+	emit_int(t, "pipeline_parallel_first_stage_less_layers", 0);
+	emit_int(t, "pipeline_parallel_last_stage_less_layers", 0);
 }
 
 static void titan_sharding(struct sheet *t)
@@ -41,6 +49,13 @@ static void titan_sharding(struct sheet *t)
 			     "a shard group of %" PRId64 " ranks, which cp %" PRId64
 			     " does not divide",
 			     p->shard, p->cp);
+	if (p->sharding == FT_DDP && p->cp > 1)
+		emit_unknown(t,
+			     "sharding: %s with cp %" PRId64
+			     "; torchtitan shards weights over cp",
+			     ft_sharding_name(p->sharding), p->cp);
+	if (fsdp && p->sync_last && p->micro_batches > 1)
+		emit_unknown(t, "sync_each_micro_batch: false");
 	emit_int(t, "data_parallel_replicate_degree", p->dp / (shard ? shard : 1));
 	emit_int(t, "data_parallel_shard_degree", shard);
 	if (fsdp)

@@ -102,17 +102,24 @@ static void megatron_split(struct lines *l)
 	is(l, ends, "account_for_embedding_in_pipeline_split", "");
 	is(l, ends, "account_for_loss_in_pipeline_split", "");
 	is_int(l, true, "context_parallel_size", p->cp);
-	is_int(l, p->ep > 1 || p->etp > 1, "expert_model_parallel_size", p->ep);
-	is_int(l, p->ep > 1 || p->etp > 1, "expert_tensor_parallel_size", p->etp);
+	is_int(l, l->routed, "expert_model_parallel_size", p->ep);
+	is_int(l, l->routed, "expert_tensor_parallel_size", p->etp);
 	is(l, p->sequence_parallel, "sequence_parallel", "");
 	no_name(l, p->pp > 1 && p->schedule != FT_1F1B && p->schedule != FT_INTERLEAVED,
 		arena_printf(l->mem, "schedule: %s; Megatron Core runs 1F1B",
 			     ft_schedule_name(p->schedule)));
-	is(l, p->tp > 1 && p->overlap_tp, "tp_comm_overlap", "");
+	is(l, p->tp > 1 && p->overlap_tp && p->sequence_parallel, "tp_comm_overlap",
+	   "");
+	no_name(l, p->tp > 1 && p->overlap_tp && !p->sequence_parallel,
+		"overlap.tp: true without sequence_parallel, which Megatron refuses");
 	is(l, p->pp > 1 && l->of == FT_NEMO, "overlap_p2p_comm",
 	   p->overlap_pp ? "true" : "false");
-	is(l, p->pp > 1 && l->of != FT_NEMO && !p->overlap_pp,
+	is(l,
+	   p->pp > 1 && l->of != FT_NEMO && !p->overlap_pp &&
+		   !(p->pp == 2 && p->vpp > 1),
 	   "no_overlap_p2p_communication", "");
+	no_name(l, p->pp == 2 && p->vpp > 1 && l->of != FT_NEMO && !p->overlap_pp,
+		"overlap.pp: false; Megatron interleaves two stages with it only");
 	is(l, p->ep > 1 && p->overlap_ep, "overlap_moe_expert_parallel_comm", "");
 }
 
@@ -125,15 +132,25 @@ static void megatron_sharding(struct lines *l)
 	bool gather = p->overlap_gather && p->sharding != FT_DDP;
 	bool muon = p->optimizer == FT_MUON && l->of != FT_NEMO && !megatron_fsdp;
 
-	is(l, p->sharding == FT_ZERO1 && !muon, "use_distributed_optimizer", "");
+	is(l, (p->sharding == FT_ZERO1 || (megatron_fsdp && l->of != FT_NEMO)) && !muon,
+	   "use_distributed_optimizer", "");
 	is(l, megatron_fsdp, "use_megatron_fsdp", "");
+	is(l, megatron_fsdp && l->of == FT_MEGATRON, "no_gradient_accumulation_fusion",
+	   "");
+	is(l, megatron_fsdp && l->of == FT_PRIMUS, "gradient_accumulation_fusion",
+	   "false");
+	is(l, megatron_fsdp && l->of != FT_NEMO, "ckpt_format", "fsdp_dtensor");
+	no_name(l, megatron_fsdp && p->sync_last && p->micro_batches > 1,
+		"sync_each_micro_batch: false");
 	is(l, megatron_fsdp, "data_parallel_sharding_strategy",
 	   fsdp ? "optim_grads_params" : "optim_grads");
 	is_int(l, p->sharding != FT_DDP && same / p->shard > 1,
 	       "num_distributed_optimizer_instances", same / p->shard);
 	is(l, same > 1 && p->overlap_dp && !muon, "overlap_grad_reduce", "");
 	no_name(l, same > 1 && p->overlap_dp && muon, "overlap.dp: true");
-	is(l, same > 1 && gather && !muon, "overlap_param_gather", "");
+	is(l, same > 1 && gather && !muon && p->overlap_dp, "overlap_param_gather", "");
+	no_name(l, same > 1 && gather && !muon && !p->overlap_dp,
+		"overlap.param_gather: true without overlap.dp, which Megatron refuses");
 	no_name(l, same > 1 && gather && muon, "overlap.param_gather: true");
 }
 
@@ -221,6 +238,8 @@ static void megatron_formats(struct lines *l)
 	bool alone = fp8 && l->s->stack->layout.narrow_parameters && !fsdp;
 
 	is(l, true, p->precision == FT_FP16 ? "fp16" : "bf16", "");
+	no_name(l, p->precision == FT_FP16 && l->routed,
+		"fp16 with experts, which Megatron groups and spreads in bf16 alone");
 	is(l, fp8, "fp8_format", "hybrid");
 	is(l, fp8, "fp8_recipe", ft_scaling_name(p->scaling));
 	no_name(l, alone && p->sharding == FT_DDP,
@@ -303,6 +322,11 @@ static void titan_pipeline(struct lines *l)
 	is_int(l, p->pp > 1, "pipeline_parallel_microbatch_size", p->micro_batch);
 	is_int(l, p->pp > 1 && even, "pipeline_parallel_layers_per_stage",
 	       p->stage_layers[0]);
+	is_int(l, p->pp > 1 && even, "pipeline_parallel_first_stage_less_layers", 0);
+	is_int(l, p->pp > 1 && even, "pipeline_parallel_last_stage_less_layers", 0);
+	no_name(l, p->pp > 1 && p->schedule == FT_ZERO_BUBBLE && p->vpp == 1,
+		"schedule: zero-bubble with one chunk a stage; torchtitan's "
+		"InterleavedZeroBubble takes two or more");
 	no_name(l, p->pp > 1 && !even,
 		"layers are not even over the pipeline's stages");
 }
@@ -319,6 +343,13 @@ static void titan_sharding(struct lines *l)
 			     "a shard group of %lld ranks, which cp %lld does not "
 			     "divide",
 			     (long long)p->shard, (long long)p->cp));
+	no_name(l, p->sharding == FT_DDP && p->cp > 1,
+		arena_printf(l->mem,
+			     "sharding: ddp with cp %lld; torchtitan shards weights "
+			     "over cp",
+			     (long long)p->cp));
+	no_name(l, fsdp && p->sync_last && p->micro_batches > 1,
+		"sync_each_micro_batch: false");
 	is_int(l, true, "data_parallel_replicate_degree", p->dp / shard);
 	is_int(l, true, "data_parallel_shard_degree", shard);
 	is(l, fsdp, "fsdp_reshard_after_forward",

@@ -167,7 +167,7 @@ static void megatron_is_told_what_is_sharded(void **state)
 		  { "training.sharding=zero2" },
 		  { "--use-megatron-fsdp",
 		    "--data-parallel-sharding-strategy optim_grads",
-		    "!--use-distributed-optimizer" } },
+		    "--use-distributed-optimizer", "--ckpt-format fsdp_dtensor" } },
 		{ FT_PRIMUS,
 		  { "training.sharding=fsdp" },
 		  { "modules:", "use_megatron_fsdp: true",
