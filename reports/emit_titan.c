@@ -134,6 +134,10 @@ static void titan_rest(struct sheet *t)
 void emit_titan(struct sheet *t)
 {
 	const struct ft_plan *p = t->p;
+	int64_t every =
+		p->recompute == FT_RECOMPUTE_FULL ?
+			ft_plan_stride(t->s->model->n_layers, p->recompute_layers) :
+			0;
 
 	fputs("[training]\n", t->out);
 	emit_int(t, "local_batch_size",
@@ -155,13 +159,15 @@ void emit_titan(struct sheet *t)
 	titan_sharding(t);
 	titan_experts(t);
 	fputs("\n[activation_checkpoint]\n", t->out);
-	emit(t, "mode", "\"%s\"", ft_recompute_name(p->recompute));
+	emit(t, "mode", "\"%s\"",
+	     ft_recompute_name(every > 1 ? FT_RECOMPUTE_SELECTIVE : p->recompute));
+	if (every > 1)
+		emit(t, "selective_ac_option", "\"%" PRId64 "\"", every);
 	if (p->recompute == FT_RECOMPUTE_SELECTIVE)
 		emit(t, "selective_ac_option", "\"op\"");
 	if (p->recompute == FT_RECOMPUTE_SELECTIVE && p->recompute_modules)
 		emit_unknown(t, "recompute_modules");
-	if (p->recompute == FT_RECOMPUTE_FULL &&
-	    p->recompute_layers < t->s->model->n_layers)
+	if (p->recompute == FT_RECOMPUTE_FULL && !every)
 		emit_unknown(t, "recompute_layers: %" PRId64, p->recompute_layers);
 	if (emit_routed(t) && p->force_balance)
 		fputs("\n[debug]\nmoe_force_load_balance = true\n", t->out);

@@ -128,9 +128,13 @@ static void words(struct space *sp)
 		put(&sp->axis[AXIS_RECOMPUTE], i);
 	modules(sp);
 	put(&sp->axis[AXIS_LAYERS], -1);
-	for (int64_t quarter = 3; quarter; quarter--)
-		if (layers * quarter / 4 > 0)
-			put(&sp->axis[AXIS_LAYERS], layers * quarter / 4);
+	for (int64_t i = sp->scenario->stack->layout.scan_layers ? 0 : 3; i; i--) {
+		bool strides = sp->scenario->stack->runs.recompute_by_stride;
+		int64_t some = strides ? layers / (5 - i) : layers * i / 4;
+
+		if (some > 0)
+			put(&sp->axis[AXIS_LAYERS], some);
+	}
 	put(&sp->axis[AXIS_OFFLOAD], p->offload_layers);
 	for (int i = 0; i < 4; i++)
 		put(&sp->axis[overlap[i].axis], overlap[i].value);

@@ -385,15 +385,20 @@ static void titan_recompute(struct lines *l)
 	const struct ft_plan *p = l->p;
 	bool selective = p->recompute == FT_RECOMPUTE_SELECTIVE;
 
+	int64_t n = l->s->model->n_layers, k = 0;
+
+	/* each k-th layer, as many as asked */
+	for (int64_t by = 1; p->recompute == FT_RECOMPUTE_FULL && by <= n; by++)
+		k = !k && n / by == p->recompute_layers ? by : k;
 	is(l, true, "mode",
-	   selective			     ? "\"selective\"" :
+	   selective || k > 1		     ? "\"selective\"" :
 	   p->recompute == FT_RECOMPUTE_FULL ? "\"full\"" :
 					       "\"none\"");
+	is(l, k > 1, "selective_ac_option",
+	   arena_printf(l->mem, "\"%lld\"", (long long)k));
 	is(l, selective, "selective_ac_option", "\"op\"");
 	no_name(l, selective && p->recompute_modules, "recompute_modules");
-	no_name_of(l,
-		   p->recompute == FT_RECOMPUTE_FULL &&
-			   p->recompute_layers != l->s->model->n_layers,
+	no_name_of(l, p->recompute == FT_RECOMPUTE_FULL && !k,
 		   "recompute_layers: ", p->recompute_layers);
 }
 

@@ -243,9 +243,13 @@ static void add_words(struct all *a, const struct ft_scenario *s, bool all_shard
 	    routed ? core | FT_MODULE_ACTIVATION | norm | up : FT_MODULE_MLP);
 	if (routed)
 		add(&a->axis[AXIS_MODULES], FT_MODULE_EXPERTS | norm | up);
-	for (int i = 1; i <= 4; i++)
-		if (s->model->n_layers * i / 4 > 0)
-			add(&a->axis[AXIS_LAYERS], s->model->n_layers * i / 4);
+	for (int i = 1; i <= 4; i++) {
+		int64_t n = s->model->n_layers;
+		int64_t some = s->stack->runs.recompute_by_stride ? n / i : n * i / 4;
+
+		if (some > 0 && (some == n || !s->stack->layout.scan_layers))
+			add(&a->axis[AXIS_LAYERS], some);
+	}
 }
 
 /* What goes without saying, and all when it is freed. */

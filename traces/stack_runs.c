@@ -171,6 +171,17 @@ static bool recomputes(const struct ft_model *model, const struct ft_plan *plan,
 			"which all recompute or none",
 			(long long)plan->recompute_layers, (long long)model->n_layers,
 			stack->name);
+	if (stack->runs.recompute_by_stride && plan->recompute == FT_RECOMPUTE_FULL &&
+	    plan->recompute_layers > 0 &&
+	    !ft_plan_stride(model->n_layers, plan->recompute_layers))
+		return ft_fail(
+			err, NULL,
+			"recompute_layers: %lld of %lld: stack %s recomputes all "
+			"layers or each k-th: %lld, %lld, %lld ...",
+			(long long)plan->recompute_layers, (long long)model->n_layers,
+			stack->name, (long long)model->n_layers,
+			(long long)(model->n_layers / 2),
+			(long long)(model->n_layers / 3));
 	if (!stack->runs.compiled_recompute && plan->micro_batch == 1 &&
 	    checkpoints_layers(plan, stack))
 		return ft_fail(

@@ -341,6 +341,7 @@ struct ft_stack_has {
 	bool compiled_recompute;
 	bool fp8_attention;    /* is there a kernel of attention in fp8, both ways? */
 	bool dropless_experts; /* a kernel of experts without a capacity? */
+	bool recompute_by_stride; /* in full: all layers, or each k-th? Else any number */
 };
 
 /* What products take on GPUs of one generation instead: libraries of one year serve some better than
