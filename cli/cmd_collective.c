@@ -25,7 +25,8 @@ static const struct argp_option options[] = {
 	  "Sizes as nccl-tests counts them, e.g. 16MiB,1GiB (default: 1 KiB to "
 	  "1 GiB)",
 	  0 },
-	{ "gpus", 'g', "N[,N]", 0, "Group size in ranks, from rank 0 on (default: all)",
+	{ "gpus", 'g', "N[,N]", 0,
+	  "Group size in ranks; all groups of that size run at once, as in a step (default: all ranks)",
 	  0 },
 	{ "stride", 'n', "N", 0,
 	  "Distance between members in ranks (default: 1); 8 takes one GPU of each 8-GPU node",

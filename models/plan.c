@@ -445,15 +445,6 @@ static bool close_all(struct draft *d)
 	return overlap;
 }
 
-static bool check_pairs(struct draft *d)
-{
-	return !ft_plan_pairs_again(d->plan) ||
-	       reader_fail(&d->top, "recompute",
-			   "overlap.ep pairs the passes of two micro-batches, and no "
-			   "framework computes experts or whole layers again in them; "
-			   "use selective without moe, or none");
-}
-
 static bool load(struct draft *d)
 {
 	read_sizes(d);
@@ -465,8 +456,8 @@ static bool load(struct draft *d)
 		return false;
 	return set_dp(d) && check_layers(d) && check_sequence(d) && set_batches(d) &&
 	       recipe_check(&d->top, d->model, d->plan) && set_schedule(d) &&
-	       set_shard(d) && set_stages(d) && check_circle(d) && check_pairs(d) &&
-	       close_all(d);
+	       set_shard(d) && set_stages(d) && check_circle(d) &&
+	       recipe_check_pairs(&d->top, d->plan) && close_all(d);
 }
 
 struct ft_plan *ft_plan_load(const struct node *node, const struct ft_model *model,

@@ -376,3 +376,12 @@ bool plan_reshards(const struct ft_plan *p)
 	return p->reshard_stated ? p->reshard_after_forward :
 				   !(p->unsharded_pipeline && p->pp > 1);
 }
+
+bool recipe_check_pairs(struct reader *r, const struct ft_plan *plan)
+{
+	return !ft_plan_pairs_again(plan) ||
+	       reader_fail(r, "recompute",
+			   "overlap.ep pairs the passes of two micro-batches, and no "
+			   "framework computes experts or whole layers again in them; "
+			   "use selective without moe, or none");
+}

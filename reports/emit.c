@@ -12,7 +12,6 @@
  */
 #include <inttypes.h>
 #include <math.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -27,48 +26,6 @@ static const char *const names[FT_FRAMEWORKS] = { "megatron", "torchtitan", "nem
 const char *ft_framework_name(enum ft_framework framework)
 {
 	return names[framework];
-}
-
-void emit(struct sheet *t, const char *name, const char *fmt, ...)
-{
-	char value[1024];
-	va_list args;
-
-	va_start(args, fmt);
-	vsnprintf(value, sizeof(value), fmt, args);
-	va_end(args);
-	switch (t->of) {
-	case FT_MEGATRON:
-		fputs("--", t->out);
-		for (const char *c = name; *c; c++)
-			putc(*c == '_' ? '-' : *c, t->out);
-		fprintf(t->out, "%s%s\n", *value ? " " : "", value);
-		break;
-	case FT_TORCHTITAN:
-		fprintf(t->out, "%s = %s\n", name, *value ? value : "true");
-		break;
-	case FT_PRIMUS:
-		fprintf(t->out, "      %s: %s\n", name, *value ? value : "true");
-		break;
-	default:
-		fprintf(t->out, "  %s: %s\n", name, *value ? value : "true");
-	}
-}
-
-void emit_int(struct sheet *t, const char *name, int64_t value)
-{
-	emit(t, name, "%" PRId64, value);
-}
-
-void emit_unknown(struct sheet *t, const char *fmt, ...)
-{
-	va_list args;
-
-	fputs("# not mapped: ", t->out);
-	va_start(args, fmt);
-	vfprintf(t->out, fmt, args);
-	va_end(args);
-	putc('\n', t->out);
 }
 
 bool emit_even_stages(const struct ft_plan *p)
@@ -201,6 +158,22 @@ static void megatron_replicas(struct sheet *t)
 		emit(t, "overlap_param_gather", "%s", "");
 }
 
+static void megatron_messages(struct sheet *t)
+{
+	const struct ft_plan *p = t->p;
+
+	if (p->pp == 1)
+		return;
+	if (t->of == FT_NEMO)
+		emit(t, "overlap_p2p_comm", "%s", p->overlap_pp ? "true" : "false");
+	else if (!p->overlap_pp && p->pp == 2 && p->vpp > 1)
+		emit_unknown(t,
+			     "overlap.pp: false; Megatron interleaves two stages with "
+			     "it only");
+	else if (!p->overlap_pp)
+		emit(t, "no_overlap_p2p_communication", "%s", "");
+}
+
 static void megatron_overlaps(struct sheet *t)
 {
 	const struct ft_plan *p = t->p;
@@ -210,16 +183,29 @@ static void megatron_overlaps(struct sheet *t)
 				"Megatron refuses");
 	else if (p->overlap_tp && p->tp > 1)
 		emit(t, "tp_comm_overlap", "%s", "");
-	if (p->pp > 1 && t->of == FT_NEMO)
-		emit(t, "overlap_p2p_comm", "%s", p->overlap_pp ? "true" : "false");
-	else if (p->pp == 2 && p->vpp > 1 && !p->overlap_pp)
-		emit_unknown(t,
-			     "overlap.pp: false; Megatron interleaves two stages with "
-			     "it only");
-	else if (p->pp > 1 && !p->overlap_pp)
-		emit(t, "no_overlap_p2p_communication", "%s", "");
-	if (p->overlap_ep && p->ep > 1)
+	megatron_messages(t);
+	if (ft_plan_pairs(p))
 		emit(t, "overlap_moe_expert_parallel_comm", "%s", "");
+	else if (p->overlap_ep && p->ep > 1)
+		emit_unknown(t, "overlap.ep: true, which pairs no passes of this plan");
+}
+
+/* What Megatron FSDP asks for besides. */
+static void megatron_fsdp(struct sheet *t)
+{
+	const struct ft_plan *p = t->p;
+
+	emit(t, "use_megatron_fsdp", "%s", "");
+	if (t->of == FT_MEGATRON)
+		emit(t, "no_gradient_accumulation_fusion", "%s", "");
+	if (t->of == FT_PRIMUS)
+		emit(t, "gradient_accumulation_fusion", "false");
+	if (t->of != FT_NEMO)
+		emit(t, "ckpt_format", "fsdp_dtensor");
+	if (p->sync_last && p->micro_batches > 1)
+		emit_unknown(t, "sync_each_micro_batch: false");
+	emit(t, "data_parallel_sharding_strategy", "%s",
+	     p->sharding == FT_ZERO2 ? "optim_grads" : "optim_grads_params");
 }
 
 static void megatron_sharding(struct sheet *t)
@@ -230,19 +216,8 @@ static void megatron_sharding(struct sheet *t)
 
 	if ((zero || (fsdp && t->of != FT_NEMO)) && !megatron_muon(t))
 		emit(t, "use_distributed_optimizer", "%s", "");
-	if (fsdp) {
-		emit(t, "use_megatron_fsdp", "%s", "");
-		if (t->of == FT_MEGATRON)
-			emit(t, "no_gradient_accumulation_fusion", "%s", "");
-		if (t->of == FT_PRIMUS)
-			emit(t, "gradient_accumulation_fusion", "false");
-		if (t->of != FT_NEMO)
-			emit(t, "ckpt_format", "fsdp_dtensor");
-		if (p->sync_last && p->micro_batches > 1)
-			emit_unknown(t, "sync_each_micro_batch: false");
-		emit(t, "data_parallel_sharding_strategy", "%s",
-		     p->sharding == FT_ZERO2 ? "optim_grads" : "optim_grads_params");
-	}
+	if (fsdp)
+		megatron_fsdp(t);
 	if (ft_plan_divides(p) && p->shard < same)
 		emit_int(t, "num_distributed_optimizer_instances", same / p->shard);
 	if (same > 1)

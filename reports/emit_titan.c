@@ -38,11 +38,9 @@ static void titan_pipeline(struct sheet *t)
 	emit_int(t, "pipeline_parallel_last_stage_less_layers", 0);
 }
 
-static void titan_sharding(struct sheet *t)
+static void titan_shards_otherwise(struct sheet *t, bool fsdp)
 {
 	const struct ft_plan *p = t->p;
-	bool fsdp = p->sharding == FT_FSDP || p->sharding == FT_HSDP;
-	int64_t shard = fsdp ? p->shard / (p->shard % p->cp ? 1 : p->cp) : 1;
 
 	if (fsdp && p->shard % p->cp)
 		emit_unknown(t,
@@ -56,13 +54,22 @@ static void titan_sharding(struct sheet *t)
 			     ft_sharding_name(p->sharding), p->cp);
 	if (fsdp && p->sync_last && p->micro_batches > 1)
 		emit_unknown(t, "sync_each_micro_batch: false");
+	if (p->sharding == FT_ZERO1 || p->sharding == FT_ZERO2)
+		emit_unknown(t, "sharding: %s", ft_sharding_name(p->sharding));
+}
+
+static void titan_sharding(struct sheet *t)
+{
+	const struct ft_plan *p = t->p;
+	bool fsdp = p->sharding == FT_FSDP || p->sharding == FT_HSDP;
+	int64_t shard = fsdp ? p->shard / (p->shard % p->cp ? 1 : p->cp) : 1;
+
+	titan_shards_otherwise(t, fsdp);
 	emit_int(t, "data_parallel_replicate_degree", p->dp / (shard ? shard : 1));
 	emit_int(t, "data_parallel_shard_degree", shard);
 	if (fsdp)
 		emit(t, "fsdp_reshard_after_forward", "\"%s\"",
 		     p->reshard_after_forward ? "always" : "never");
-	if (p->sharding == FT_ZERO1 || p->sharding == FT_ZERO2)
-		emit_unknown(t, "sharding: %s", ft_sharding_name(p->sharding));
 }
 
 static void titan_experts(struct sheet *t)
@@ -131,13 +138,31 @@ static void titan_rest(struct sheet *t)
 		emit_unknown(t, "lora: rank %" PRId64, p->lora.rank);
 }
 
-void emit_titan(struct sheet *t)
+/* All layers, each k-th, or operations of all. */
+static void titan_recompute(struct sheet *t)
 {
 	const struct ft_plan *p = t->p;
 	int64_t every =
 		p->recompute == FT_RECOMPUTE_FULL ?
 			ft_plan_stride(t->s->model->n_layers, p->recompute_layers) :
 			0;
+
+	fputs("\n[activation_checkpoint]\n", t->out);
+	emit(t, "mode", "\"%s\"",
+	     ft_recompute_name(every > 1 ? FT_RECOMPUTE_SELECTIVE : p->recompute));
+	if (every > 1)
+		emit(t, "selective_ac_option", "\"%" PRId64 "\"", every);
+	if (p->recompute == FT_RECOMPUTE_SELECTIVE)
+		emit(t, "selective_ac_option", "\"op\"");
+	if (p->recompute == FT_RECOMPUTE_SELECTIVE && p->recompute_modules)
+		emit_unknown(t, "recompute_modules");
+	if (p->recompute == FT_RECOMPUTE_FULL && !every)
+		emit_unknown(t, "recompute_layers: %" PRId64, p->recompute_layers);
+}
+
+void emit_titan(struct sheet *t)
+{
+	const struct ft_plan *p = t->p;
 
 	fputs("[training]\n", t->out);
 	emit_int(t, "local_batch_size",
@@ -158,17 +183,7 @@ void emit_titan(struct sheet *t)
 		emit_unknown(t, "etp %" PRId64, p->etp);
 	titan_sharding(t);
 	titan_experts(t);
-	fputs("\n[activation_checkpoint]\n", t->out);
-	emit(t, "mode", "\"%s\"",
-	     ft_recompute_name(every > 1 ? FT_RECOMPUTE_SELECTIVE : p->recompute));
-	if (every > 1)
-		emit(t, "selective_ac_option", "\"%" PRId64 "\"", every);
-	if (p->recompute == FT_RECOMPUTE_SELECTIVE)
-		emit(t, "selective_ac_option", "\"op\"");
-	if (p->recompute == FT_RECOMPUTE_SELECTIVE && p->recompute_modules)
-		emit_unknown(t, "recompute_modules");
-	if (p->recompute == FT_RECOMPUTE_FULL && !every)
-		emit_unknown(t, "recompute_layers: %" PRId64, p->recompute_layers);
+	titan_recompute(t);
 	if (emit_routed(t) && p->force_balance)
 		fputs("\n[debug]\nmoe_force_load_balance = true\n", t->out);
 	titan_rest(t);

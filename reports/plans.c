@@ -159,10 +159,24 @@ static const char *not_of(const struct ft_plan *p)
 								  "shard";
 }
 
-/* What the table has no column for, where it is not as in the first plan, or as goes without saying. */
-static void put_unseen(FILE *out, const struct ft_plan *p, const struct ft_plan *first,
-		       const char *lead, const char *end)
+/* A plan as it is, but with the groups that go without saying: all that share a state, or those of a node. */
+static struct ft_plan usual_groups(const struct ft_scenario *s)
 {
+	struct ft_plan p = *s->plan;
+
+	if (p.sharding == FT_ZERO1 || p.sharding == FT_ZERO2)
+		p.zero_group = p.dp * p.cp;
+	p.shard = p.sharding == FT_HSDP ?
+			  ft_plan_near_shard(&p, s->cluster->ranks_per_node) :
+			  p.shard;
+	return p;
+}
+
+/* What the table has no column for, where it is not as in the first plan, or as goes without saying. */
+static void put_unseen(FILE *out, const struct ft_scenario *s,
+		       const struct ft_plan *first, const char *lead, const char *end)
+{
+	const struct ft_plan *p = s->plan, usual = usual_groups(s);
 	bool alike = p->sharding == first->sharding &&
 		     p->dp * p->cp == first->dp * first->cp;
 	const struct {
@@ -174,8 +188,8 @@ static void put_unseen(FILE *out, const struct ft_plan *p, const struct ft_plan 
 		{ "overlap.pp", p->overlap_pp, first->overlap_pp },
 		{ "overlap.ep", p->overlap_ep, first->overlap_ep },
 		{ "zero_group", p->zero_group,
-		  alike ? first->zero_group : p->zero_group },
-		{ "shard", p->shard, alike ? first->shard : p->shard },
+		  alike ? first->zero_group : usual.zero_group },
+		{ "shard", p->shard, alike ? first->shard : usual.shard },
 	};
 	int n = 0;
 
@@ -189,19 +203,6 @@ static void put_unseen(FILE *out, const struct ft_plan *p, const struct ft_plan 
 			fprintf(out, "%" PRId64, unseen[i].is);
 	}
 	fprintf(out, "%s\n", n ? end : "");
-}
-
-/* A plan as it is, but with the groups that go without saying: all that share a state, or those of a node. */
-static struct ft_plan usual_groups(const struct ft_scenario *s)
-{
-	struct ft_plan p = *s->plan;
-
-	if (p.sharding == FT_ZERO1 || p.sharding == FT_ZERO2)
-		p.zero_group = p.dp * p.cp;
-	p.shard = p.sharding == FT_HSDP ?
-			  ft_plan_near_shard(&p, s->cluster->ranks_per_node) :
-			  p.shard;
-	return p;
 }
 
 /* What the run that is asked for takes under a plan, and whether that is more than it may. */
@@ -220,6 +221,11 @@ static void put_run(FILE *out, const struct ft_planned *x)
 	if (q->budget_usd > 0 && f->usd[1] > q->budget_usd)
 		fprintf(out, ", more than the %s that it may cost",
 			shown_text(FT_SHOW_USD, q->budget_usd, shown));
+	if (f->beyond[FT_LIMIT_MEGAWATTS])
+		fprintf(out, ", and %.3g MW, more than the %.6g that it may draw",
+			f->megawatts, q->megawatts);
+	if (f->beyond[FT_LIMIT_HORIZON])
+		fputs(", beyond the horizon of its dollars", out);
 	fputs(".\n", out);
 }
 
@@ -255,12 +261,12 @@ static void put_plans(FILE *out, const struct ft_plans *p)
 	table_close(&t);
 	usual = usual_groups(p->best[0].scenario);
 	fprintf(out, "\nWhy the first: %s", p->best[0].why);
-	put_unseen(out, p->best[0].scenario->plan, &usual, " It has ", ".");
+	put_unseen(out, p->best[0].scenario, &usual, " It has ", ".");
 	put_memory(out, &p->best[0]);
 	for (size_t i = 1; i < p->n; i++) {
 		fprintf(out, "  %3zu  %s", i + 1, p->best[i].why);
-		put_unseen(out, p->best[i].scenario->plan, p->best[0].scenario->plan,
-			   "; ", "");
+		put_unseen(out, p->best[i].scenario, p->best[0].scenario->plan, "; ",
+			   "");
 	}
 	put_flatness(out, p);
 	put_run(out, &p->best[0]);

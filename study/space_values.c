@@ -128,7 +128,7 @@ static void words(struct space *sp)
 		put(&sp->axis[AXIS_RECOMPUTE], i);
 	modules(sp);
 	put(&sp->axis[AXIS_LAYERS], -1);
-	for (int64_t i = sp->scenario->stack->layout.scan_layers ? 0 : 3; i; i--) {
+	for (int64_t i = 3; i; i--) {
 		bool strides = sp->scenario->stack->runs.recompute_by_stride;
 		int64_t some = strides ? layers / (5 - i) : layers * i / 4;
 

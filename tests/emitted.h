@@ -120,7 +120,10 @@ static void megatron_split(struct lines *l)
 	   "no_overlap_p2p_communication", "");
 	no_name(l, p->pp == 2 && p->vpp > 1 && l->of != FT_NEMO && !p->overlap_pp,
 		"overlap.pp: false; Megatron interleaves two stages with it only");
-	is(l, p->ep > 1 && p->overlap_ep, "overlap_moe_expert_parallel_comm", "");
+	is(l, p->ep > 1 && p->overlap_ep && ft_plan_pairs(p),
+	   "overlap_moe_expert_parallel_comm", "");
+	no_name(l, p->ep > 1 && p->overlap_ep && !ft_plan_pairs(p),
+		"overlap.ep: true, which pairs no passes of this plan");
 }
 
 static void megatron_sharding(struct lines *l)

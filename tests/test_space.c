@@ -247,7 +247,7 @@ static void add_words(struct all *a, const struct ft_scenario *s, bool all_shard
 		int64_t n = s->model->n_layers;
 		int64_t some = s->stack->runs.recompute_by_stride ? n / i : n * i / 4;
 
-		if (some > 0 && (some == n || !s->stack->layout.scan_layers))
+		if (some > 0)
 			add(&a->axis[AXIS_LAYERS], some);
 	}
 }
