@@ -220,5 +220,6 @@ model: {name: deepseek-v3, num_hidden_layers: 60, first_k_dense_replace: 0, num_
 cluster: {gpu: gb300, gpus: 1152}
 training: {sequence_length: 4096, global_batch_size: 4608}
 END
+ok "a power beyond what the run may draw is told" prints "more than the 0.001 that it may draw" $f plan "$tmp/small.yaml" -q --tokens 1T --megawatts 0.001
 sanitized || ok "a search that is too wide says which keys are worth stating" fails 1 "those with the most values are training.parallel.vpp ([0-9]*), training.parallel.tp ([0-9]*)" $f plan "$tmp/wide.yaml"
 finish
