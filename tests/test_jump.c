@@ -370,7 +370,7 @@ static void so_is_one_of_many_micro_batches_of_one_part(void **state)
 		hold(drawn_alone(&mem), shelf, below(2) ? 0 : 1 + below(8), &t);
 		arena_release(&mem);
 	}
-	tell(&t, 0.84);
+	tell(&t, 0.82);
 	assert_true(t.jumped > t.steps / 2);
 	ft_shelf_free(shelf);
 }

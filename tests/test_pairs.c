@@ -30,7 +30,7 @@ static void pairs_do_the_same_work(void **state)
 		struct parts alone, pairs;
 		struct drawn d;
 
-		draw(&d, &seed, i % 3 ? "" : ", precision: fp8, recompute: full");
+		draw(&d, &seed, i % 3 ? "" : ", precision: fp8, recompute: selective");
 		build(&alone, d.model, d.plan, "megatron-core", RANKS);
 		d.plan[strlen(d.plan) - 1] = '\0';
 		strcat(d.plan, ", overlap: {ep: true}}");
@@ -51,7 +51,7 @@ static void pairs_do_the_same_work_in_pipelines(void **state)
 	static const char *const plans[] = {
 		"sharding: zero1, parallel: {pp: 2, ep: 4}",
 		"sharding: zero2, parallel: {pp: 2, vpp: 2, ep: 2, etp: 2, tp: 2}",
-		"sharding: ddp, parallel: {pp: 4, vpp: 2, ep: 2}, recompute: full",
+		"sharding: ddp, parallel: {pp: 4, vpp: 2, ep: 2}, recompute: selective",
 		"sharding: ddp, schedule: gpipe, parallel: {pp: 2, ep: 4}",
 	};
 

@@ -85,8 +85,17 @@ static void add_unseen(char *to, int a, int first)
 			add(to, "%soverlap.%s %s", part, name[i], known[a].overlap[i]);
 			part = ", ";
 		}
-	if (!alike)
+	if (!alike) { /* as goes without saying, or not */
+		bool zero = !strncmp(known[a].row[8], "zero", 4);
+
+		if (zero && known[a].zero_group &&
+		    atoi(known[a].zero_group) != known[a].shares)
+			add(to, "%szero_group %s", part, known[a].zero_group);
+		if (!strcmp(known[a].row[8], "hsdp") &&
+		    strcmp(known[a].shard, "8") != 0)
+			add(to, "%sshard %s", part, known[a].shard);
 		return;
+	}
 	if (known[a].zero_group &&
 	    strcmp(known[a].zero_group, known[first].zero_group) != 0)
 		add(to, "%szero_group %s", part, known[a].zero_group);
