@@ -178,12 +178,21 @@ static bool search(const struct args *a, struct ft_plans **plans, size_t *n,
 	return true;
 }
 
+static void say_stopped(const struct ft_plans *last)
+{
+	fputs(last->simulated ?
+		      "foretoken: stopped; with --db the same command goes on\n" :
+		      "foretoken: stopped before the first step was simulated; "
+		      "state more keys\n",
+	      stderr);
+}
+
 /* The searches, and what they found printed. */
 static int answer(const struct args *a, struct ft_error *err, bool *ok)
 {
 	struct ft_plans *plans[MOST * FT_SIZES_MOST];
 	struct ft_run_answer run = { 0 };
-	bool first = ft_ranks_first(a->search.ranks), stopped, goes_on;
+	bool first = ft_ranks_first(a->search.ranks), stopped;
 	size_t n = 0;
 	int status = 0;
 
@@ -195,17 +204,12 @@ static int answer(const struct args *a, struct ft_error *err, bool *ok)
 			    &(struct ft_planning){ plans, n, a->search.rank_by, &run },
 			    err);
 	stopped = n && plans[n - 1]->interrupted;
-	goes_on = stopped && plans[n - 1]->simulated > 0;
+	if (first && stopped && !a->shared.quiet)
+		say_stopped(plans[n - 1]);
 	for (size_t i = 0; i < n; i++)
 		ft_plans_free(plans[i]);
 	if (first)
 		status = *ok ? finish_output() : complain(err);
-	if (first && stopped && !a->shared.quiet)
-		fputs(goes_on ?
-			      "foretoken: stopped; with --db the same command goes on\n" :
-			      "foretoken: stopped before the first step was simulated; "
-			      "state more keys\n",
-		      stderr);
 	return stopped ? 130 : status;
 }
 
