@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "base/limits.h"
 #include "base/plain.h"
+#include "base/text.h"
 
 struct scan {
 	struct arena *mem;
@@ -231,7 +232,7 @@ static struct csv_rows *cut(struct arena *mem, const char *name, char *text, siz
 	*s = (struct scan){ .mem = mem, .line = 1, .err = err };
 	t->scan = s;
 	t->file = s->file = arena_text(mem, name);
-	if (len >= 3 && !memcmp(text, "\xef\xbb\xbf", 3)) {
+	if (len >= 3 && !memcmp(text, UTF8_MARK, 3)) {
 		text += 3;
 		len -= 3;
 	}

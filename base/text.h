@@ -65,4 +65,7 @@ bool text_month(const char *text, int *year, int *month);
  * says whether it would be one of more than 18 digits. */
 bool text_whole(const char *text, int64_t *value, bool *beyond);
 
+/* The mark that some editors put before a text in UTF-8. */
+#define UTF8_MARK "\xef\xbb\xbf"
+
 #endif

@@ -249,8 +249,8 @@ static bool import_probe(struct ft_store *s, const char *path,
 	char *text = file_read(&mem, path, LIMIT_PROBE_BYTES, &len, err), *next;
 	bool ok = text != NULL;
 
-	if (ok && text_begins_with(text, "\xef\xbb\xbf")) /* a mark of UTF-8 */
-		text += 3;
+	if (ok && text_begins_with(text, UTF8_MARK))
+		text += strlen(UTF8_MARK);
 	for (; ok && *text; text = next) {
 		char *end = strchr(text, '\n');
 

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "recorded/kineto.h"
 
 static bool is(const char *text, size_t len, const char *word)
@@ -284,14 +285,18 @@ static bool refuse(struct reader *k, const char *path, size_t n, struct ft_error
 static bool parse(struct reader *k, const char *path, struct ft_error *err)
 {
 	struct ft_mark at = { .file = path };
+	const size_t mark = strlen(UTF8_MARK);
 	yajl_status status = yajl_status_ok;
+	bool first = true;
 	size_t n;
 
-	for (;;) {
+	for (;; first = false) {
 		if (!input_read(k->in, k->chunk, sizeof(k->chunk), &n, err))
 			return false;
 		if (!n)
 			break;
+		if (first && n >= mark && !memcmp(k->chunk, UTF8_MARK, mark))
+			memset(k->chunk, ' ', mark); /* some editors put it there */
 		status = yajl_parse(k->parser, k->chunk, n);
 		if (status != yajl_status_ok)
 			return refuse(k, path, yajl_get_bytes_consumed(k->parser), err);

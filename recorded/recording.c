@@ -178,6 +178,7 @@ void ft_recording_free(struct ft_recording *r)
 /* The map of a trace; or a list of events alone, the first of which has a phase. */
 static bool looks_like_trace(const char *text)
 {
+	text += text_begins_with(text, UTF8_MARK) ? strlen(UTF8_MARK) : 0;
 	text += strspn(text, " \t\r\n");
 	if (*text == '[')
 		return text[1 + strspn(text + 1, " \t\r\n")] == '{' &&

@@ -45,6 +45,8 @@ ok "twice the rent, twice the price" sh -c "
 	one=\$($f trace replay $eager --tokens-per-step 8192 --set 'cost.usd_per_gpu_hour=2 USD/h' --json | grep -o 'per_million_tokens\": [0-9.]*' | cut -d' ' -f2)
 	two=\$($f trace replay $eager --tokens-per-step 8192 --set 'cost.usd_per_gpu_hour=4 USD/h' --json | grep -o 'per_million_tokens\": [0-9.]*' | cut -d' ' -f2)
 	python3 -c \"assert abs(\$two/\$one-2)<1e-6\""
+{ printf '\357\273\277'; gunzip -c $t/h100-bert-small.tracelens.json.gz; } >"$tmp/marked.json"
+ok "a mark of UTF-8 before the file is passed over" json 'abs(d["step_s"]/d["recorded_step_s"]-1)<1e-9' replay "$tmp/marked.json"
 ok "steps are told apart" json 'd["recorded_step_s"]>0' replay $t/h100-bert-small.tracelens.json.gz --step 6
 ok "what-ifs come as near to what was measured as pairs.csv says" python3 scripts/whatif.py $f --check
 
