@@ -104,8 +104,7 @@ int cmd_validate(int argc, char **argv)
 		ft_report_validation_json(stdout, v);
 	else
 		ft_report_validation(stdout, v, a.rows);
-	any = v->n_checks + v->n_others >
-	      0; /* of which nothing was compared: no success */
+	any = v->n_checks + v->n_others > 0;
 	ft_validation_free(v);
-	return finish_output() || !any;
+	return finish_output() || !any; /* nothing was compared: no success */
 }

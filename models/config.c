@@ -129,25 +129,32 @@ static void check_alike(struct reader *r)
 	}
 }
 
-/* Does a config.json's key say nothing to this type? Source of the types: those of Transformers 5.17
- * whose classes read no window. A scenario may give them one all the same. */
-static bool is_passed_over(const struct family *family, const char *common)
+/* Has the class of a config.json no window? By its own model_type: a family holds types that have one,
+ * too (cohere2 of cohere, olmo3 of olmo2). Source: none of the configs that Transformers 5.17 wrote of
+ * these has the key (measurements/models). A scenario may give them one all the same. */
+static bool is_windowless(const struct family *family, const struct node *map)
 {
-	static const char *const windowless[] = {
-		"bloom",      "codegen",     "cohere",	 "deepseek_v2", "deepseek_v3",
-		"falcon",     "gemma",	     "glm",	 "glm4",	"glm4_moe",
-		"gpt2",	      "gpt_bigcode", "gpt_neox", "gptj",	"granite",
-		"granitemoe", "helium",	     "llama",	 "mpt",		"nemotron",
-		"olmo",	      "olmo2",	     "olmoe",	 "opt",		"persimmon",
-		"phi",	      "stablelm",
+	static const char *const types[] = {
+		"bloom",       "codegen",  "cohere",	"deepseek_v3", "falcon",
+		"gemma",       "glm",	   "glm4",	"glm4_moe",    "gpt2",
+		"gpt_bigcode", "gpt_neox", "gptj",	"granite",     "granitemoe",
+		"helium",      "llama",	   "mpt",	"olmo",	       "olmo2",
+		"olmoe",       "opt",	   "persimmon", "phi",	       "stablelm",
 	};
+	const struct node *says = node_get(map, "model_type");
+	const char *type =
+		says && says->kind == NODE_SCALAR ? says->text : family->type;
 
-	for (size_t i = 0; !strcmp(common, "sliding_window") &&
-			   i < sizeof(windowless) / sizeof(*windowless);
-	     i++)
-		if (!strcmp(family->type, windowless[i]))
-			return true;
-	return !family_is_common(common);
+	return text_place(type, types, sizeof(types) / sizeof(*types)) <
+	       sizeof(types) / sizeof(*types);
+}
+
+/* Does a config.json's key say nothing to its type? */
+static bool is_passed_over(const struct family *family, const struct node *map,
+			   const char *common)
+{
+	return !family_is_common(common) ||
+	       (!strcmp(common, "sliding_window") && is_windowless(family, map));
 }
 
 struct node *config_rename(struct arena *mem, const struct family *family,
@@ -158,7 +165,7 @@ struct node *config_rename(struct arena *mem, const struct family *family,
 	for (size_t i = 0; i < map->n; i++) {
 		const char *key = family_common_name(family, map->key[i]);
 
-		if (lenient && is_passed_over(family, key))
+		if (lenient && is_passed_over(family, map, key))
 			continue;
 		if (node_is_null(map->item[i]) && node_get(out, key))
 			continue; /* another name of it says something */
@@ -192,7 +199,8 @@ const char **config_passed_over(struct arena *mem, const struct family *family,
 	key = ARENA_ARRAY(mem, map->n + inside + 1, const char *);
 	*n = 0;
 	for (size_t i = 0; i < map->n; i++)
-		if (is_passed_over(family, family_common_name(family, map->key[i])))
+		if (is_passed_over(family, map,
+				   family_common_name(family, map->key[i])))
 			key[(*n)++] = map->key[i];
 	for (size_t i = 0; (in = config_unread_inside(mem, family, map, i, &mark)); i++)
 		key[(*n)++] = in;

@@ -266,7 +266,6 @@ static bool check_recompute_layers(struct reader *r, const struct ft_model *mode
 	return true;
 }
 
-/* Modules that not every model has: those of this one. */
 int64_t ft_plan_stride(int64_t layers, int64_t asked)
 {
 	int64_t k = asked > 0 ? layers / asked : 0;
@@ -274,6 +273,7 @@ int64_t ft_plan_stride(int64_t layers, int64_t asked)
 	return k > 0 && layers / k == asked ? k : 0;
 }
 
+/* Modules that not every model has: those of this one. */
 static unsigned modules_of(const struct ft_model *model)
 {
 	unsigned set = 0;

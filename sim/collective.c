@@ -256,7 +256,7 @@ static bool least_time(const struct group *g, const struct ft_collective_call *c
 		return true;
 	in.shape.size = (int64_t)g->per_domain;
 	in.algorithm = in.protocol = NULL;
-	if (!ft_collective_inside(g->cluster->gpu, &links, NULL, &in, &out, err))
+	if (!ft_collective_inside(g->cluster->gpu, &links, g->ccl, &in, &out, err))
 		return false;
 	*time_s = out.duration.time_s;
 	return true;

@@ -75,6 +75,8 @@ static void counts_are_those_of_the_library(void **state)
 			fail_msg("%.300s: %.0f, not %.0f %s", line,
 				 m ? ft_model_parameters(m) : 0, counted, err.text);
 		is_read_again(m, line);
+		for (size_t i = 0; i < m->n_passed_over; i++) /* its class wrote it */
+			assert_string_not_equal(m->passed_over[i], "sliding_window");
 		ft_model_free(m);
 		json_decref(row);
 	}
@@ -113,12 +115,12 @@ static void a_key_of_other_types_is_passed_over(void **state)
 	static const char of[] =
 		"{'model_type': '%s', 'hidden_size': 64, 'num_hidden_layers': 1, "
 		"'num_attention_heads': 1, 'intermediate_size': 128, 'vocab_size': 100%s}";
-	static const char *const types[] = { "llama", "mistral" };
+	static const char *const types[] = { "llama", "mistral", "olmo3", "cohere2" };
 	struct ft_model *m;
 	char text[400];
 
 	(void)state;
-	for (int i = 0; i < 2; i++) {
+	for (int i = 0; i < 4; i++) {
 		snprintf(text, sizeof(text), of, types[i], ", 'sliding_window': 512");
 		m = must(json_of(text));
 		assert_int_equal(m->layer[0].window, i ? 512 : 0);

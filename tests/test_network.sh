@@ -46,6 +46,8 @@ ok "a failed spine of a drawing" says "leave the switch out" $f collective $s --
 failed() { # GPUS: what is said of failed uplinks
 	$f simulate examples/03-infiniband-roce-spectrum-x/ib.yaml --set "cluster.gpus=$1" --set "cluster.imperfections={failed_uplinks_frac: 0.1, slow_nics_frac: 0.1}" 2>&1 | grep failed_uplinks
 }
+echo "cluster: {gpu: gb200, gpus: 256}" >"$tmp/racks.yaml"
+ok "a sum between racks takes at least that inside one" sh -c "$f collective $tmp/racks.yaml -o all_reduce -b 1MiB,16MiB,64MiB,1GiB -g 64,128 --json | python3 -c 'import json, sys; r = json.load(sys.stdin); r = r.get(\"rows\", r) if isinstance(r, dict) else r; t = {(x[\"gpus\"], x[\"bytes\"]): x[\"time_us\"] for x in r}; assert len(t) == 8; assert all(t[128, b] >= t[64, b] for g, b in t if g == 64)'"
 ok "no uplink fails under one switch" sh -c "[ '$(failed 64)' = 'The network has no uplinks, so that failed_uplinks_frac changes nothing.' ]"
 ok "nor do spines, of which there are none" sh -c "$f simulate examples/01-first-answer/h100.yaml --set cluster.gpus=64 --set 'training.parallel={tp: 4}' --set training.global_batch_size=64 --set cluster.fabric.spare_spines=3 | grep -q '^spare_spines changes nothing in a network of 1 tier with adaptive routing'"
 ok "nor in a single node" sh -c "[ '$(failed 8)' = 'There is no network, so that failed_uplinks_frac and slow_nics_frac change nothing.' ]"
