@@ -51,18 +51,24 @@ static const struct argp argp = {
 
 int cmd_kernel(int argc, char **argv)
 {
-	struct ft_error err, why;
+	struct ft_kernel_tally t;
 	struct args a = { 0 };
-	size_t failed;
+	struct ft_error err;
 
 	parse_arguments(&argp, argc, argv, &a);
-	if (!ft_study_kernels(a.gpu, file_input(a.csv), stdout, &failed, &why, &err))
+	if (!ft_study_kernels(a.gpu, file_input(a.csv), stdout, &t, &err))
 		return complain(&err);
-	if (failed)
+	if (t.failed)
 		fprintf(stderr,
 			"foretoken: %swarning:%s %zu row%s cannot be predicted; "
 			"the first, of line %d: %s\n",
 			terminal_begin(stderr, TERMINAL_WARNING), terminal_end(stderr),
-			failed, failed == 1 ? "" : "s", why.line, why.text);
+			t.failed, t.failed == 1 ? "" : "s", t.why.line, t.why.text);
+	if (t.of_other_gpus)
+		fprintf(stderr,
+			"foretoken: %swarning:%s %zu row%s of another GPU by the column "
+			"gpu; predicted for %s all the same\n",
+			terminal_begin(stderr, TERMINAL_WARNING), terminal_end(stderr),
+			t.of_other_gpus, t.of_other_gpus == 1 ? " is" : "s are", a.gpu);
 	return finish_output();
 }

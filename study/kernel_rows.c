@@ -333,8 +333,15 @@ static bool kernel_table(struct csv *rows, struct ft_error *err)
 	       ft_fail(err, &at, "the first column should be 'kernel'");
 }
 
-bool ft_study_kernels(const char *gpu, const char *path, FILE *out, size_t *failed,
-		      struct ft_error *why, struct ft_error *err)
+static bool of_another_gpu(const struct csv *rows, size_t i, const struct ft_gpu *profile)
+{
+	const char *name = csv_text(rows, i, csv_column(rows, "gpu"));
+
+	return *name && strcmp(name, profile->name) != 0;
+}
+
+bool ft_study_kernels(const char *gpu, const char *path, FILE *out,
+		      struct ft_kernel_tally *tally, struct ft_error *err)
 {
 	PLAIN_NUMBERS;
 	struct arena mem = { 0 };
@@ -343,7 +350,7 @@ bool ft_study_kernels(const char *gpu, const char *path, FILE *out, size_t *fail
 	bool ok = rows && kernel_table(rows, err) &&
 		  (profile = ft_gpu_load(gpu, NULL, err));
 
-	*failed = 0;
+	*tally = (struct ft_kernel_tally){ 0 };
 	for (size_t c = 0; ok && c < rows->n_columns; c++)
 		csv_put(out, rows->column[c], false);
 	if (ok)
@@ -354,9 +361,11 @@ bool ft_study_kernels(const char *gpu, const char *path, FILE *out, size_t *fail
 		struct ft_work w;
 		bool good = predict_row(rows, i, profile, &w, &p, &told);
 
-		if (!good && !(*failed)++)
-			ft_fail(why, &(struct ft_mark){ rows->file, rows->line[i], 1 },
-				"%s", told.text);
+		if (!good && !tally->failed++)
+			ft_fail(&tally->why,
+				&(struct ft_mark){ rows->file, rows->line[i], 1 }, "%s",
+				told.text);
+		tally->of_other_gpus += of_another_gpu(rows, i, profile);
 		write_row(out, rows, i, good ? &p : NULL);
 	}
 	ft_gpu_free(profile);

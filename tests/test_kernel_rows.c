@@ -239,11 +239,12 @@ static void a_table_is_predicted(const char *path, const struct row *row,
 				 const struct ft_gpu *gpu, const char *name)
 {
 	char *text = NULL, *at, want[400];
-	size_t size, failed, fails = 0;
+	size_t size, fails = 0, others = 0;
 	FILE *out = open_memstream(&text, &size);
-	struct ft_error err, why;
+	struct ft_kernel_tally tally;
+	struct ft_error err;
 
-	ok_or_say(ft_study_kernels(name, path, out, &failed, &why, &err), err);
+	ok_or_say(ft_study_kernels(name, path, out, &tally, &err), err);
 	fclose(out);
 	snprintf(want, sizeof(want), "%.*s,predicted.time_us,extrapolated\n",
 		 (int)strlen(head) - 1, head);
@@ -271,7 +272,10 @@ static void a_table_is_predicted(const char *path, const struct row *row,
 		at = strchr(at, '\n') + 1;
 	}
 	assert_string_equal(at, "");
-	assert_true(failed >= fails && failed < ROWS / 2);
+	assert_true(tally.failed >= fails && tally.failed < ROWS / 2);
+	for (int i = 0; i < ROWS; i++)
+		others += strcmp(gpus[row[i].gpu], name) != 0;
+	assert_int_equal(tally.of_other_gpus, others);
 	free(text);
 }
 
@@ -323,8 +327,9 @@ static void a_row_that_nobody_means_is_refused(void **state)
 		  "clock should be burst or sustained" },
 	};
 	char path[64], *text = NULL;
-	size_t size, failed;
-	struct ft_error err, why;
+	struct ft_kernel_tally tally;
+	struct ft_error err;
+	size_t size;
 
 	(void)state;
 	own_path(path, "refused.csv");
@@ -334,13 +339,12 @@ static void a_row_that_nobody_means_is_refused(void **state)
 
 		fprintf(f, "%s%s\n", columns, rows[i][0]);
 		fclose(f);
-		ok_or_say(ft_study_kernels("h200", path, out, &failed, &why, &err),
-			  err);
+		ok_or_say(ft_study_kernels("h200", path, out, &tally, &err), err);
 		fclose(out);
-		assert_int_equal(failed, 1);
-		assert_non_null(strstr(why.text, rows[i][1]));
-		assert_int_equal(why.line, 2);
-		assert_int_equal(why.column, 1);
+		assert_int_equal(tally.failed, 1);
+		assert_non_null(strstr(tally.why.text, rows[i][1]));
+		assert_int_equal(tally.why.line, 2);
+		assert_int_equal(tally.why.column, 1);
 		assert_non_null(strstr(text, ",,\n"));
 		v = ft_validate(path, NULL, 0, (struct ft_progress){ 0 }, &err);
 		ok_or_say(v, err);
@@ -359,8 +363,9 @@ static void names_of_curves_are_taken(void **state)
 	static const char *const names[] = { "default", "dropout", "rmsnorm_other",
 					     "adamw_bf16" };
 	char path[64], *text = NULL;
-	struct ft_error err, why;
-	size_t size, failed;
+	struct ft_kernel_tally tally;
+	struct ft_error err;
+	size_t size;
 	FILE *f = fopen(own_path(path, "names.csv"), "w");
 	FILE *out = open_memstream(&text, &size);
 
@@ -369,9 +374,10 @@ static void names_of_curves_are_taken(void **state)
 	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
 		fprintf(f, "%s,4096000,\n%s,4096000,true\n", names[i], names[i]);
 	fclose(f);
-	ok_or_say(ft_study_kernels("h200", path, out, &failed, &why, &err), err);
+	ok_or_say(ft_study_kernels("h200", path, out, &tally, &err), err);
 	fclose(out);
-	assert_int_equal(failed, 0);
+	assert_int_equal(tally.failed, 0);
+	assert_int_equal(tally.of_other_gpus, 0);
 	free(text);
 	unlink(path);
 }

@@ -211,12 +211,12 @@ static void ask_tables(void)
 					     "prices", "keys",	 "nodes",  "fabrics" };
 
 	for (size_t i = 0; i < sizeof(files) / sizeof(*files); i++) {
-		struct ft_error err, why;
+		struct ft_kernel_tally tally;
+		struct ft_error err;
 		FILE *out = nowhere();
-		size_t failed;
 
 		(void)!ft_study_kernels(i % 2 ? "none-such" : "b200", files[i], out,
-					&failed, &why, &err);
+					&tally, &err);
 		fclose(out);
 	}
 	for (size_t i = 0; i < 2 * sizeof(kinds) / sizeof(*kinds); i++) {

@@ -390,11 +390,18 @@ struct ft_stack_fit {
 bool ft_study_fit_stack(const struct ft_stack_request *asked, struct ft_stack_fit *fit,
 			struct ft_error *err) __attribute__((warn_unused_result));
 
+/* Of rows of kernels. */
+struct ft_kernel_tally {
+	size_t failed;	      /* cannot be predicted; */
+	struct ft_error why;  /* the first reason */
+	size_t of_other_gpus; /* their column gpu names another than was asked for */
+};
+
 /* Reads kernel rows as validate does; writes them back with the columns
- * predicted.time_us and extrapolated at the end. Rows that cannot be predicted keep both empty; their
- * number comes back in *failed, the first reason in *why. */
-bool ft_study_kernels(const char *gpu, const char *path, FILE *out, size_t *failed,
-		      struct ft_error *why, struct ft_error *err)
+ * predicted.time_us and extrapolated at the end, all for this GPU, whatever their column gpu says. Rows
+ * that cannot be predicted keep both empty. */
+bool ft_study_kernels(const char *gpu, const char *path, FILE *out,
+		      struct ft_kernel_tally *tally, struct ft_error *err)
 	__attribute__((warn_unused_result));
 
 /* ---- compare ---------------------------------------------------------------- */
