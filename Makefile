@@ -14,7 +14,7 @@
 # make fuzz-mutants  50,000 spoilt inputs over all readers
 # make format     clang-format over all C; `make rules` checks it
 # make golden     write the examples' expected output anew; review the diff
-# make install    PREFIX=/usr/local: program, data, manual, library; make uninstall
+# make install    PREFIX=/usr/local: program, data, manual, library, Python module; make uninstall
 # make deb        build/foretoken_*.deb, and the probes apart; make dist: the sources
 # V=1 prints whole commands
 Q       := $(if $(V),,@)
@@ -34,7 +34,7 @@ MPI  := $(shell command -v mpicc >/dev/null && echo $B/foretoken-mpi.so)
 WARN := -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wundef -Wvla \
         -Wstrict-prototypes -Wmissing-prototypes -Wwrite-strings
 ALL_CFLAGS = -std=c11 -D_GNU_SOURCE -DFORETOKEN_VERSION='"$(VERSION)"' \
-        -DFORETOKEN_PREFIX='"$(PREFIX)"' $(if $(HTTP),-DFORETOKEN_HTTP) -I. -Iinclude -Itests/bench $(WARN) $(CFLAGS) \
+        $(if $(HTTP),-DFORETOKEN_HTTP) -I. -Iinclude -Itests/bench $(WARN) $(CFLAGS) \
         $(HARD) $(shell pkg-config --cflags $(PKGS) $(HTTP)) -pthread -I$(if $(findstring build/fuzz,$@),build/fuzz,$B)/recorded
 LDLIBS = $(shell pkg-config --libs $(PKGS)) -lm -ldl -pthread
 # what makes a defect an end rather than a way in; FORTIFY needs an optimiser and no ASan
@@ -160,6 +160,14 @@ $B/base/version.o: base/version.c $(LIB_SRC) $(HEADERS)
 	@mkdir -p $(@D)
 	@echo "  CC    $<"
 	$(Q)$(CC) $(ALL_CFLAGS) -DFORETOKEN_BUILD="\"$$(cat $(LIB_SRC) $(HEADERS) | cksum | tr ' ' -)\"" -c -o $@ $<
+# it knows where things are installed: compiled anew where PREFIX is another than last time
+PREFIX_IS := $B/prefix$(subst /,-,$(PREFIX))
+$(PREFIX_IS):
+	@mkdir -p $(@D)
+	@rm -f $B/prefix-*
+	@touch $@
+$B/base/file.o build/fuzz/base/file.o: ALL_CFLAGS += -DFORETOKEN_PREFIX='"$(PREFIX)"'
+$B/base/file.o: $(PREFIX_IS)
 $B/%.o: %.c
 	@mkdir -p $(@D)
 	@echo "  CC    $<"

@@ -44,6 +44,7 @@ bool ft_fail(struct ft_error *err, const struct ft_mark *at, const char *fmt, ..
 	vsnprintf(text, sizeof(text), fmt, args);
 	va_end(args);
 	text_visible(text, err->text, sizeof(err->text));
+	text_mend(err->text);
 	return false;
 }
 

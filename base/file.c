@@ -3,6 +3,7 @@
 
 #include <ctype.h>
 #include <dirent.h>
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -336,9 +337,23 @@ static const char *root_above(struct arena *mem, const char *program, const char
 	return NULL;
 }
 
-/* The folders that may hold ours: $FORETOKEN_DATA; the tree in whose build/ the
- * program lies; PREFIX/share/foretoken of a program in PREFIX/bin; the prefix. Never
- * the current folder: what lies there may be anybody's. */
+/* PREFIX/share/foretoken of a shared library in PREFIX/lib, this code's own; else NULL. */
+static const char *beside_library(struct arena *mem)
+{
+	static const char here; /* an address of this object */
+	char path[PATH_MAX];
+	Dl_info info;
+
+	if (!dladdr(&here, &info) || !info.dli_fname ||
+	    !strstr(info.dli_fname, "/libforetoken.so") ||
+	    !realpath(info.dli_fname, path))
+		return NULL;
+	return root_above(mem, path, "lib", "/share/foretoken");
+}
+
+/* The folders that may hold ours: $FORETOKEN_DATA; what was installed with the shared
+ * library; the tree in whose build/ the program lies; PREFIX/share/foretoken of a program
+ * in PREFIX/bin; the prefix. Never the current folder: what lies there may be anybody's. */
 static const char *data_root(struct arena *mem)
 {
 	const char *given = getenv("FORETOKEN_DATA"), *found;
@@ -347,6 +362,9 @@ static const char *data_root(struct arena *mem)
 
 	if (given && *given)
 		return given;
+	found = beside_library(mem);
+	if (found)
+		return found;
 	n = readlink("/proc/self/exe", self, sizeof(self) - 1);
 	if (n > 0) {
 		self[n] = '\0';

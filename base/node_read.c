@@ -5,6 +5,7 @@
  * Events come one by one, so that depth and number are bounded while reading: a
  * document that nests without end, or whose aliases multiply, stops at the limit.
  */
+#include <stdio.h>
 #include <string.h>
 
 #include <yaml.h>
@@ -290,18 +291,74 @@ struct node *node_read_events(struct arena *mem, const char *name, const char *t
 	return root;
 }
 
+/* The number of four hexadecimal digits behind \u; -1: none stand here. */
+static long escaped(const char *p)
+{
+	long value = 0;
+
+	if (p[0] != '\\' || p[1] != 'u')
+		return -1;
+	for (int i = 2; i < 6; i++) {
+		const char *digits = "0123456789abcdef0123456789ABCDEF";
+		const char *at = p[i] ? strchr(digits, p[i]) : NULL;
+
+		if (!at)
+			return -1;
+		value = value * 16 + (at - digits) % 16;
+	}
+	return value;
+}
+
+/* JSON writes a character beyond U+FFFF as two halves, \ud83d\ude00; YAML has \U0001f600 for it. */
+static const char *joined_halves(struct arena *mem, const char *text, size_t *len)
+{
+	char *copy, *to;
+
+	if (!strstr(text, "\\u"))
+		return text;
+	copy = to = arena_text_n(mem, text, *len);
+	for (const char *p = text, *end = text + *len; p < end;) {
+		long high = escaped(p), low = high >= 0 ? escaped(p + 6) : -1;
+
+		if (high >= 0xd800 && high < 0xdc00 && low >= 0xdc00 && low < 0xe000) {
+			long all = 0x10000 + (high - 0xd800) * 0x400 + (low - 0xdc00);
+
+			to += snprintf(to, 11, "\\U%08lx", (unsigned long)all);
+			p += 12;
+		} else {
+			int n = *p == '\\' && p + 1 < end ? 2 : 1;
+
+			while (n--)
+				*to++ = *p++;
+		}
+	}
+	*to = '\0';
+	*len = (size_t)(to - copy);
+	return copy;
+}
+
 /* Of text that ends with a NUL. */
 static struct node *read_ended(struct arena *mem, const char *name, const char *text,
 			       size_t len, struct ft_error *err)
 {
 	struct node *root = node_plain_text(mem, name, text, len);
 
-	return root ? root : node_read_events(mem, name, text, len, err);
+	if (root)
+		return root;
+	text = joined_halves(mem, text, &len);
+	return node_read_events(mem, name, text, len, err);
 }
 
 struct node *node_read_text(struct arena *mem, const char *name, const char *text,
 			    size_t len, struct ft_error *err)
 {
+	struct ft_mark at = { .file = name };
+
+	if (len > LIMIT_YAML_BYTES) {
+		ft_fail(err, &at, "is too large: more than %d bytes",
+			(int)LIMIT_YAML_BYTES);
+		return NULL;
+	}
 	return read_ended(mem, arena_text(mem, name), arena_text_n(mem, text, len), len,
 			  err);
 }

@@ -163,6 +163,45 @@ void text_visible(const char *text, char *to, size_t n)
 	*to = '\0';
 }
 
+/* How many bytes the character at p has; 0: it is none of UTF-8. */
+static size_t character(const unsigned char *p)
+{
+	size_t n = *p < 0x80 ? 1 :
+		   *p < 0xc2 ? 0 :
+		   *p < 0xe0 ? 2 :
+		   *p < 0xf0 ? 3 :
+		   *p < 0xf5 ? 4 :
+			       0;
+
+	for (size_t i = 1; i < n; i++)
+		if ((p[i] & 0xc0) != 0x80)
+			return 0;
+	if ((*p == 0xe0 && p[1] < 0xa0) || (*p == 0xed && p[1] > 0x9f) ||
+	    (*p == 0xf0 && p[1] < 0x90) || (*p == 0xf4 && p[1] > 0x8f))
+		return 0;
+	return n;
+}
+
+void text_mend(char *text)
+{
+	const unsigned char *p = (const unsigned char *)text;
+	char *to = text;
+
+	while (*p) {
+		size_t n = character(p);
+
+		if (n) {
+			memmove(to, p, n);
+			to += n, p += n;
+			continue;
+		}
+		while (*p && !character(p))
+			p++;
+		*to++ = '?';
+	}
+	*to = '\0';
+}
+
 bool text_ends_with(const char *text, const char *tail)
 {
 	size_t n = strlen(text), t = strlen(tail);

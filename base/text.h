@@ -39,6 +39,9 @@ bool text_is_name(const char *text);
 
 /* text into to[n], control characters as \xNN; what does not fit is cut. */
 void text_visible(const char *text, char *to, size_t n);
+/* In place: bytes that are part of no character of UTF-8, as where a text was cut within one,
+ * become one question mark. */
+void text_mend(char *text);
 
 /* text as it may stand in XML and HTML, in quotes too; control characters but for tabs and
  * line ends, which XML cannot hold, as ?. */

@@ -15,6 +15,7 @@ struct owned {
 	struct ft_cluster cluster;
 	struct arena mem;
 	struct ft_gpu *gpu;
+	bool borrowed; /* the GPU is another cluster's */
 	struct ft_node *node;
 	struct ft_fabric *fabric;
 };
@@ -23,7 +24,8 @@ static void release(struct owned *owned)
 {
 	struct arena mem = owned->mem;
 
-	ft_gpu_free(owned->gpu);
+	if (!owned->borrowed)
+		ft_gpu_free(owned->gpu);
 	ft_node_free(owned->node);
 	ft_fabric_free(owned->fabric);
 	arena_release(&mem);
@@ -63,7 +65,8 @@ static bool load_parts(struct owned *owned, struct reader *r, int rows,
 
 	if (r->failed)
 		return false;
-	owned->gpu = ft_gpu_load_value(gpu, rows | FT_GPU_ROWS_LATER, err);
+	if (!owned->borrowed)
+		owned->gpu = ft_gpu_load_value(gpu, rows | FT_GPU_ROWS_LATER, err);
 	if (!owned->gpu)
 		return false;
 	owned->node = ft_node_load_value(
@@ -364,11 +367,17 @@ static bool load(struct owned *owned, struct reader *r, int rows, struct ft_erro
 
 struct ft_cluster *ft_cluster_load(const struct node *node, struct ft_error *err)
 {
-	PLAIN_NUMBERS;
 	return ft_cluster_load_rows(node, FT_GPU_ALL_ROWS, err);
 }
 
 struct ft_cluster *ft_cluster_load_rows(const struct node *node, int rows,
+					struct ft_error *err)
+{
+	return ft_cluster_load_like(node, rows, NULL, err);
+}
+
+struct ft_cluster *ft_cluster_load_like(const struct node *node, int rows,
+					const struct ft_cluster *other,
 					struct ft_error *err)
 {
 	PLAIN_NUMBERS;
@@ -378,6 +387,10 @@ struct ft_cluster *ft_cluster_load_rows(const struct node *node, int rows,
 	bool ok;
 
 	owned->mem = mem;
+	if (other) {
+		owned->gpu = ((const struct owned *)other)->gpu;
+		owned->borrowed = true;
+	}
 	ok = !r.failed && load(owned, &r, rows, err);
 	if (ok)
 		return &owned->cluster;

@@ -147,6 +147,7 @@ static char *ask(struct ft_session *s, const char *const *scenario, size_t n)
 		text = written(&(struct ft_answers){
 			.scenario = a->scenario, .outcome = a->outcome, .n = 1 });
 	release(a);
+	ft_shelf_renew(&s->shelf);
 	return text;
 }
 

@@ -10,7 +10,7 @@ export SOURCE_DATE_EPOCH
 arch=$(dpkg --print-architecture)
 rm -rf build/deb
 root=build/deb/foretoken probes=build/deb/foretoken-probes
-make -s install DESTDIR="$PWD/$root" PREFIX=/usr
+make -s install DESTDIR="$PWD/$root" PREFIX=/usr PYTHON_DIR=/usr/lib/python3/dist-packages
 # the plug-in for MPI wants OpenMPI; the program does without
 strip --strip-unneeded "$root/usr/bin/foretoken" "$root"/usr/lib/libforetoken.so.*.* $(find "$root/usr/lib/foretoken" -name '*.so' 2>/dev/null)
 strip --strip-debug "$root/usr/lib/libforetoken.a"

@@ -1,9 +1,17 @@
 # scripts/install.mk - `make install` and `make uninstall`: the program, its data and manual
 # pages, examples, completions for bash; and the library with headers and a pkg-config file
+$(if $(or $(word 2,$(DESTDIR)),$(word 2,$(PREFIX))),$(error DESTDIR and PREFIX hold no spaces))
 ROOT    = $(DESTDIR)$(PREFIX)
 SHARE   = $(ROOT)/share
 MANUALS := $(wildcard man/*.[15])
-OTHERS  := README.md ARCHITECTURE.md $(wildcard docs/*.md) $(shell git ls-files examples 2>/dev/null || find examples -type f)
+# documents, and what they link to
+OTHERS  := README.md ARCHITECTURE.md CONTRIBUTING.md layers $(wildcard docs/*.md) hw/gpus/SOURCES.md measurements/README.md \
+	tests/bench/RESULTS.md tests/library/answer.c $(shell git ls-files examples 2>/dev/null || find examples -type f)
+
+# where the system's Python looks below PREFIX
+PYTHON  ?= $(firstword $(wildcard /usr/bin/python3) python3)
+PYTHON_DIR ?= $(or $(shell $(PYTHON) -c 'import site; print(next((p for p in site.getsitepackages() if p.startswith("$(PREFIX)/lib/")), ""))' 2>/dev/null),$(PREFIX)/lib/python3/dist-packages)
+MODULE   = $(DESTDIR)$(PYTHON_DIR)/foretoken
 
 .PHONY: install uninstall
 
@@ -24,13 +32,13 @@ $B/install/libforetoken.so: $(call OBJ,$(LIB_SRC)) $(PAGES) scripts/foretoken.ma
 	$(Q)$(CC) -shared -Wl,-z,relro,-z,now -Wl,-soname,$(SONAME) \
 		-Wl,--version-script=scripts/foretoken.map $(filter -fsan%,$(LDFLAGS)) -o $@ $(filter %.o,$^) $(LDLIBS)
 
-$B/install/foretoken.pc: Makefile scripts/install.mk
+$B/install/foretoken.pc: Makefile scripts/install.mk $(PREFIX_IS)
 	@mkdir -p $(@D)
 	@printf '%s\n' 'prefix=$(PREFIX)' 'includedir=$${prefix}/include' \
 		'libdir=$${prefix}/lib' '' 'Name: foretoken' \
 		'Description: trace-driven simulator of training clusters and their cost' \
-		'Version: $(VERSION)' 'Requires: $(PKGS)' 'Cflags: -I$${includedir}' \
-		'Libs: -L$${libdir} -lforetoken -lm -ldl -pthread' >$@
+		'Version: $(VERSION)' 'Requires.private: $(PKGS)' 'Cflags: -I$${includedir}' \
+		'Libs: -L$${libdir} -lforetoken' 'Libs.private: -lm -ldl -pthread' >$@
 
 install: $(if $(SAN),$B/foretoken,build/foretoken) $(MPI) $B/install/libforetoken.a $B/install/libforetoken.so $B/install/foretoken.pc
 	install -d $(ROOT)/bin $(ROOT)/lib/pkgconfig $(ROOT)/include/foretoken $(SHARE)/foretoken
@@ -41,14 +49,15 @@ install: $(if $(SAN),$B/foretoken,build/foretoken) $(MPI) $B/install/libforetoke
 	install -m 644 $B/install/libforetoken.so $(ROOT)/lib/$(SONAME).$(VERSION)
 	ln -sf $(SONAME).$(VERSION) $(ROOT)/lib/$(SONAME)
 	ln -sf $(SONAME) $(ROOT)/lib/libforetoken.so
-	install -d $(ROOT)/lib/python3/dist-packages/foretoken
-	install -m 644 python/foretoken/* $(ROOT)/lib/python3/dist-packages/foretoken/
+	install -d $(MODULE)
+	install -m 644 python/foretoken/*.py python/foretoken/py.typed $(MODULE)/
 	install -m 644 $B/install/foretoken.pc $(ROOT)/lib/pkgconfig/
 	tar -cf - $(DATA) | tar -C $(SHARE)/foretoken -xf -
 	for f in $(OTHERS); do install -D -m 644 $$f $(SHARE)/doc/foretoken/$$f || exit; done
 	for m in $(MANUALS); do install -D -m 644 $$m \
 		$(SHARE)/man/man$${m##*.}/$${m##*/} || exit; done
 	install -D -m 644 scripts/foretoken.bash $(SHARE)/bash-completion/completions/foretoken
+	@$(if $(DESTDIR),,[ "$$(id -u)" != 0 ] || ldconfig || true)
 
 # only what install wrote; folders go when they are empty
 uninstall:
@@ -57,7 +66,7 @@ uninstall:
 	rm -f $(addprefix $(ROOT)/include/foretoken/,$(notdir $(wildcard include/foretoken/*.h)))
 	rm -f $(addprefix $(SHARE)/foretoken/,$(DATA)) $(addprefix $(SHARE)/doc/foretoken/,$(OTHERS))
 	rm -f $(foreach m,$(MANUALS),$(SHARE)/man/man$(subst .,,$(suffix $m))/$(notdir $m))
-	rm -rf $(ROOT)/lib/python3/dist-packages/foretoken
+	rm -rf $(MODULE)
 	rm -f $(ROOT)/lib/foretoken/foretoken-mpi.so
 	for d in $(ROOT)/lib/foretoken $(SHARE)/foretoken $(SHARE)/doc/foretoken $(ROOT)/include/foretoken; do \
 		[ ! -d $$d ] || find $$d -depth -type d -exec rmdir {} + 2>/dev/null || true; done

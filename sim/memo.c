@@ -58,6 +58,11 @@ void ft_memo_free(struct ft_memo *memo)
 	arena_release(&mem);
 }
 
+size_t ft_memo_size(const struct ft_memo *m)
+{
+	return m->n + m->n_met;
+}
+
 static struct recall *place(struct ft_memo *m, const struct ft_gpu *gpu,
 			    const struct ft_work *w, enum ft_clock clock)
 {

@@ -10,7 +10,7 @@
 enum kind { CLUSTER, STACK, CCL, PRICES, EVIDENCE, KINDS };
 
 struct book {
-	const char *key;
+	const char *key, *gpu; /* gpu: what two clusters have alike that may share one */
 	void *part;
 	struct book *next;
 };
@@ -29,6 +29,21 @@ struct ft_shelf *ft_shelf_new(void)
 	s->mem = mem;
 	s->memo = ft_memo_new();
 	return s;
+}
+
+enum { MANY_CLUSTERS = 256, MANY_PREDICTIONS = 65536 };
+
+void ft_shelf_renew(struct ft_shelf **shelf)
+{
+	size_t clusters = 0;
+
+	for (struct book *b = (*shelf)->first[CLUSTER]; b; b = b->next)
+		clusters++;
+	if (clusters < MANY_CLUSTERS &&
+	    ft_memo_size((*shelf)->memo) < MANY_PREDICTIONS)
+		return;
+	ft_shelf_free(*shelf);
+	*shelf = ft_shelf_new();
 }
 
 void ft_shelf_free(struct ft_shelf *s)
@@ -86,14 +101,18 @@ static void *put(struct ft_shelf *s, enum kind kind, const char *key, void *part
 
 enum { MOST_KEYS = 16 }; /* a cluster's; more are refused when it is loaded */
 
-/* A map of scalars as one text; NULL when it is anything else. */
-static char *key_of(struct arena *mem, const struct node *node, int rows)
+/* A map of scalars as one text, of these keys or (NULL) of all; NULL when it is anything else. */
+static char *key_of(struct arena *mem, const struct node *node, int rows,
+		    const char *const only[2])
 {
 	char *key = arena_printf(mem, "rows=%d;", rows);
 
 	if (node->kind != NODE_MAP || node->n > MOST_KEYS)
 		return NULL;
 	for (size_t i = 0; i < node->n; i++) {
+		if (only && strcmp(node->key[i], only[0]) != 0 &&
+		    strcmp(node->key[i], only[1]) != 0)
+			continue;
 		if (node->item[i]->kind != NODE_SCALAR)
 			return NULL;
 		key = arena_printf(mem, "%s%s=%s;", key, node->key[i],
@@ -102,15 +121,32 @@ static char *key_of(struct arena *mem, const struct node *node, int rows)
 	return key;
 }
 
+/* The first with this GPU, which is freed last. */
+static const struct ft_cluster *with_gpu(const struct ft_shelf *s, const char *gpu)
+{
+	const struct ft_cluster *first = NULL;
+
+	for (struct book *b = s->first[CLUSTER]; gpu && b; b = b->next)
+		if (b->gpu && !strcmp(b->gpu, gpu))
+			first = b->part;
+	return first;
+}
+
 const struct ft_cluster *shelf_cluster(struct ft_shelf *s, const struct node *node,
 				       int rows, struct ft_error *err)
 {
-	const char *key = key_of(&s->mem, node, rows);
+	static const char *const of_gpu[] = { "gpu", "site" };
+	const char *key = key_of(&s->mem, node, rows, NULL), *gpu;
 	void *part = key ? look(s, CLUSTER, key) : NULL;
 
 	if (part)
 		return part;
-	return put(s, CLUSTER, key ? key : "", ft_cluster_load_rows(node, rows, err));
+	gpu = key_of(&s->mem, node, rows, of_gpu);
+	part = put(s, CLUSTER, key ? key : "",
+		   ft_cluster_load_like(node, rows, with_gpu(s, gpu), err));
+	if (part)
+		s->first[CLUSTER]->gpu = gpu;
+	return part;
 }
 
 const struct ft_stack *shelf_stack(struct ft_shelf *s, const char *name,

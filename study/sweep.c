@@ -262,6 +262,7 @@ static void work(void *job, int thread)
 	while (ranks_next(j->sweep->ranks, &j->desk, &i)) {
 		one(j, shelf, &mem, i);
 		arena_release(&mem);
+		ft_shelf_renew(&shelf);
 	}
 	ft_shelf_free(shelf);
 }
@@ -351,6 +352,7 @@ static void work_for_rank_0(void *job, int thread)
 	while (ranks_take(j->sweep->ranks, &piece)) {
 		one_for_rank_0(j, shelf, &mem, &piece);
 		arena_release(&mem);
+		ft_shelf_renew(&shelf);
 	}
 	ft_shelf_free(shelf);
 }

@@ -51,6 +51,36 @@ static void a_question_has_one_answer(void **state)
 	ft_session_free(NULL);
 }
 
+/* Nor does what it has given back: some hundred clusters, of which few are kept. */
+static void a_session_forgets_what_is_too_much(void **state)
+{
+	struct ft_session *s = ft_session_new(), *fresh = ft_session_new();
+	char text[200];
+
+	(void)state;
+	for (int i = 1; i <= 262; i++) {
+		bool last = i > 258;
+		char *of_s, *of_fresh;
+
+		snprintf(text, sizeof(text),
+			 "{model: llama3-8b, cluster: {gpu: mi300x, gpus: %d},"
+			 " training: {sequence_length: 512, global_batch_size: %d}}",
+			 8 * (last ? 8 * i - 2064 : i),
+			 8 * (last ? 8 * i - 2064 : i));
+		of_s = ft_session_simulate(s, text);
+		assert_string_equal(ft_session_error(s), "");
+		assert_non_null(of_s);
+		if (last || i == 2) {
+			of_fresh = ft_session_simulate(fresh, text);
+			assert_string_equal(of_s, of_fresh);
+			ft_session_release(of_fresh);
+		}
+		ft_session_release(of_s);
+	}
+	ft_session_free(fresh);
+	ft_session_free(s);
+}
+
 /* Every answer, but for names and numbers, of which no two are alike, and ranges of money: those are drawn
  * together. */
 static void is_as_alone(const json_t *side, const json_t *alone)
@@ -196,6 +226,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_question_has_one_answer),
+		cmocka_unit_test(a_session_forgets_what_is_too_much),
 		cmocka_unit_test(compared_is_each_alone),
 		cmocka_unit_test(a_run_is_answered),
 		cmocka_unit_test(mistakes_are_told_with_their_place),

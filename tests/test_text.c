@@ -1,4 +1,5 @@
 /* tests/test_text.c - words, months and names, against the obvious way, on drawn texts */
+#include <jansson.h>
 #include <math.h>
 #include <regex.h>
 #include <stdlib.h>
@@ -273,6 +274,44 @@ static void what_is_invisible_is_shown(void **state)
 		}
 }
 
+/* What jansson takes for a text stays; of three drawn bytes, what it does not becomes what it takes. */
+static void what_was_cut_is_whole_again(void **state)
+{
+	static const char *const cut[][2] = {
+		{ "a\xe6\x97", "a?" },
+		{ "\xe6\x97\xa5\xe6", "\xe6\x97\xa5?" },
+		{ "'\xf0\x9f\x98' is", "'?' is" },
+		{ "\xf0\x9f\x98\x80", "\xf0\x9f\x98\x80" },
+		{ "\x80\x80x", "?x" },
+		{ "", "" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cut) / sizeof(*cut); i++) {
+		char text[16];
+
+		snprintf(text, sizeof(text), "%s", cut[i][0]);
+		text_mend(text);
+		assert_string_equal(text, cut[i][1]);
+	}
+	for (unsigned long i = 0; i < 40000; i++) {
+		unsigned long x = i * 0x9e3779b97f4a7c15u >> 32;
+		char text[5] = { (char)x, (char)(0x80 + x / 256 % 128),
+				 (char)(x >> 16 & (i & 1 ? 0xff : 0xbf)), (char)(x >> 24) };
+		char was[5];
+		json_t *j = json_string(text);
+
+		memcpy(was, text, sizeof(was));
+		text_mend(text);
+		if (j)
+			assert_string_equal(text, was);
+		json_decref(j);
+		j = json_string(text);
+		assert_non_null(j);
+		json_decref(j);
+	}
+}
+
 static void xml_holds_what_it_may(void **state)
 {
 	char text[256], *out = NULL;
@@ -378,6 +417,7 @@ int main(void)
 		cmocka_unit_test(long_words_have_no_nearest),
 		cmocka_unit_test(joined_words_come_apart),
 		cmocka_unit_test(what_is_invisible_is_shown),
+		cmocka_unit_test(what_was_cut_is_whole_again),
 		cmocka_unit_test(xml_holds_what_it_may),
 		cmocka_unit_test(tails),
 		cmocka_unit_test(heads),

@@ -467,6 +467,12 @@ struct ft_cluster *ft_cluster_load(const struct node *node, struct ft_error *err
 struct ft_cluster *ft_cluster_load_rows(const struct node *node, int rows,
 					struct ft_error *err)
 	__attribute__((warn_unused_result));
+/* The same with the GPU of another, whose `gpu`, `site` and rows are said in the same words and
+ * which is freed later: a profile is most of a cluster. NULL: with one of its own. */
+struct ft_cluster *ft_cluster_load_like(const struct node *node, int rows,
+					const struct ft_cluster *other,
+					struct ft_error *err)
+	__attribute__((warn_unused_result));
 void ft_cluster_free(struct ft_cluster *cluster);
 
 #ifdef __cplusplus

@@ -54,6 +54,7 @@ struct ft_memo;
 
 struct ft_memo *ft_memo_new(void);
 void ft_memo_free(struct ft_memo *memo);
+size_t ft_memo_size(const struct ft_memo *memo); /* predictions that it holds */
 bool ft_kernel_recall(struct ft_memo *memo, const struct ft_gpu *gpu,
 		      const struct ft_work *work, enum ft_clock clock,
 		      struct ft_prediction *out, struct ft_error *err)

@@ -32,6 +32,9 @@ struct ft_shelf;
 
 struct ft_shelf *ft_shelf_new(void);
 void ft_shelf_free(struct ft_shelf *shelf);
+/* Between questions of a program that asks on and on: a shelf that holds much, 256 clusters or 65,536
+ * predictions, is freed, and another takes its place. */
+void ft_shelf_renew(struct ft_shelf **shelf);
 
 /* The scenario's `run`: what is to be trained, and within what. 0: not said. */
 struct ft_asked {
