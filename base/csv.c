@@ -432,6 +432,8 @@ static bool number_of(const char *text, const struct ft_mark *at, double *value,
 	char *end;
 
 	*value = plain_number(text, &end);
+	if (plain_is_hexadecimal(text))
+		return ft_fail(err, at, "'%.40s' is hexadecimal; write decimals", text);
 	if (!*end && isfinite(*value))
 		return true;
 	if (end > text && *end == ',')

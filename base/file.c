@@ -309,6 +309,11 @@ const char *file_input(const char *path)
 	return strcmp(path, "-") ? path : "/dev/stdin";
 }
 
+bool file_is_not_sqlite(const char *path)
+{
+	return !*path || !strcmp(path, ":memory:") || text_begins_with(path, "file:");
+}
+
 bool file_exists(const char *path)
 {
 	struct stat st;
@@ -479,7 +484,14 @@ const char *file_find(struct arena *mem, const char *folder, const char *name,
 	if (found)
 		return path;
 	known = file_list(mem, folder, &n, &ignored);
-	near = known ? text_nearest(name, known, n) : NULL;
+	if (!known) {
+		ft_fail(err, at,
+			"'%s' cannot be looked up: there is no %s/%s; FORETOKEN_DATA "
+			"names the folder that holds hw, models, stacks and cost",
+			name, data_root(mem), folder);
+		return NULL;
+	}
+	near = text_nearest(name, known, n);
 	if (near && !strcmp(near, name))
 		ft_fail(err, at, "there is no file %s, though its folder lists it",
 			path);
@@ -488,7 +500,7 @@ const char *file_find(struct arena *mem, const char *folder, const char *name,
 			folder, near);
 	else
 		ft_fail(err, at, "unknown name '%s' in %s/; known: %s", name, folder,
-			known && n ? text_join(mem, known, n) : "none");
+			n ? text_join(mem, known, n) : "none");
 	return NULL;
 }
 

@@ -98,7 +98,7 @@ bool gnuplot_run(struct arena *mem, const char *folder, const char *name,
 	if (why == ENOENT)
 		ft_fail(err, NULL,
 			"plots need gnuplot, which is not installed; install "
-			"gnuplot-nox (their data are written)");
+			"gnuplot-nox");
 	else if (why)
 		ft_fail(err, NULL, "gnuplot cannot be run: %s", strerror(why));
 	else if (!WIFEXITED(status) || WEXITSTATUS(status))

@@ -41,6 +41,14 @@ static bool read_exponent(const char **p, int *exponent)
 	return *p > begin && *p - begin <= 2;
 }
 
+bool plain_is_hexadecimal(const char *text)
+{
+	while (*text == ' ')
+		text++;
+	text += *text == '-' || *text == '+';
+	return text[0] == '0' && (text[1] | 0x20) == 'x';
+}
+
 double plain_number(const char *text, char **end)
 {
 	static const double tens[TENS] = { 1,	 1e1,  1e2,  1e3,  1e4,	 1e5,

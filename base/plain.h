@@ -12,6 +12,7 @@
 #define BASE_PLAIN_H
 
 #include <locale.h>
+#include <stdbool.h>
 
 locale_t plain_numbers_begin(void);
 void plain_numbers_end(locale_t *before);
@@ -23,5 +24,8 @@ void plain_numbers_end(locale_t *before);
 /* strtod where the locale is "C", several times as fast for short decimals: the same value,
  * to the last bit, and the same end. */
 double plain_number(const char *text, char **end);
+
+/* 0x40, which strtod takes: in a table or a scenario it is a slip (0x1B is not a billion). */
+bool plain_is_hexadecimal(const char *text);
 
 #endif

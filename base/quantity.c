@@ -155,6 +155,10 @@ bool quantity_parse(const char *text, enum dimension dim, double *value, char *w
 	double number, si;
 	char *end;
 
+	if (plain_is_hexadecimal(text)) {
+		snprintf(why, n, "'%.40s' is hexadecimal; write decimals", text);
+		return false;
+	}
 	number = plain_number(text, &end);
 	if (end == text || (text[0] != '-' && text[0] != '+' && text[0] != '.' &&
 			    (text[0] < '0' || text[0] > '9'))) {

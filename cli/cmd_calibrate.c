@@ -5,6 +5,7 @@
 
 #include <jansson.h>
 
+#include "base/file.h"
 #include "base/json_text.h"
 #include "cli/calibrate.h"
 
@@ -291,6 +292,11 @@ int cmd_calibrate(int argc, char **argv)
 	for (size_t i = 0; i < sizeof(actions) / sizeof(*actions); i++) {
 		if (strcmp(actions[i].name, a.word.word[0]))
 			continue;
+		if (file_is_not_sqlite(a.store)) {
+			ft_fail(&err, NULL, "--store needs the path of a file, not '%s'",
+				a.store);
+			return complain(&err);
+		}
 		store = ft_store_open(a.store, actions[i].creates, &err);
 		if (!store)
 			return complain(&err);

@@ -114,18 +114,19 @@ static bool load_all(const struct args *a, struct ft_shelf *shelf,
 	return true;
 }
 
+/* As `simulate` does. */
 static bool print(const struct args *a, const struct ft_answers *answers,
 		  struct ft_error *err)
 {
-	if (a->report && !ft_report_html(a->report, answers, err))
-		return false;
 	if (a->shared.json)
 		ft_report_compare_json(stdout, answers);
 	else if (a->csv)
 		ft_report_compare_csv(stdout, answers);
 	else
 		ft_report_compare(stdout, answers);
-	return true;
+	for (size_t i = 0; !a->shared.quiet && i < answers->n; i++)
+		remark_idle_keys(answers->scenario[i], answers->label[i]);
+	return !a->report || ft_report_html(a->report, answers, err);
 }
 
 /* The answers, the odds, and all of it printed. */

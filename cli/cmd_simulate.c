@@ -139,14 +139,9 @@ static const struct argp argp = {
 	NULL,
 };
 
-/* The report's files, and the answer on stdout. */
 static void remark(const struct ft_scenario *s, const struct ft_outcome *o)
 {
-	const char *key, *where;
-
-	for (size_t i = 0; (key = ft_scenario_idle(s, i, &where)); i++)
-		fprintf(stderr, "foretoken: training.%s has an effect only %s\n", key,
-			where);
+	remark_idle_keys(s, "");
 	if (!o->fits)
 		fprintf(stderr,
 			"foretoken: %swarning:%s this plan does not fit in the GPU's "
@@ -154,6 +149,7 @@ static void remark(const struct ft_scenario *s, const struct ft_outcome *o)
 			terminal_begin(stderr, TERMINAL_WARNING), terminal_end(stderr));
 }
 
+/* The answer on stdout, which no report that fails takes away, and the report's files. */
 static bool print_answer(const struct args *a, const struct ft_scenario *s,
 			 const struct ft_outcome *o, struct ft_error *err)
 {
@@ -163,8 +159,6 @@ static bool print_answer(const struct args *a, const struct ft_scenario *s,
 				      .n = 1,
 				      .command = a->command };
 
-	if (a->report && !ft_report_html(a->report, &answers, err))
-		return false;
 	if (a->shared.json)
 		ft_report_outcome_json(stdout, s, o);
 	else
@@ -175,7 +169,7 @@ static bool print_answer(const struct args *a, const struct ft_scenario *s,
 	}
 	if (!a->shared.quiet)
 		remark(s, o);
-	return true;
+	return !a->report || ft_report_html(a->report, &answers, err);
 }
 
 static bool write_flows(const struct args *a, const struct ft_scenario *s,

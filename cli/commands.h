@@ -66,6 +66,10 @@ extern const struct argp_child priced_children[], asked_children[];
 /* "file:line:column: error: text", the line and a caret; returns 1. */
 int complain(const struct ft_error *err);
 
+struct ft_scenario;
+/* On stderr: keys of its training that may stand and do nothing. */
+void remark_idle_keys(const struct ft_scenario *s, const char *label);
+
 /* The command line as one would type it; the caller frees it. */
 char *command_line(int argc, char **argv);
 

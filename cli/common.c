@@ -12,6 +12,7 @@
 #include "base/text.h"
 #include "base/arena.h"
 #include "cli/commands.h"
+#include "foretoken/study.h"
 
 void words_add(struct words *w, const char *word, const struct argp_state *state)
 {
@@ -103,6 +104,15 @@ static void caret(char *line, int from, int column)
 		if (((unsigned char)line[i] & 0xc0) != 0x80)
 			putc(line[i] == '\t' ? '\t' : ' ', stderr);
 	fputs("^\n", stderr);
+}
+
+void remark_idle_keys(const struct ft_scenario *s, const char *label)
+{
+	const char *key, *where;
+
+	for (size_t i = 0; (key = ft_scenario_idle(s, i, &where)); i++)
+		fprintf(stderr, "foretoken: %s%straining.%s has an effect only %s\n",
+			label, *label ? ": " : "", key, where);
 }
 
 int complain(const struct ft_error *err)

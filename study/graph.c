@@ -25,11 +25,17 @@ static const struct node *key_of(struct arena *mem, const struct node *root,
 
 struct ft_graph *ft_scenario_graph(const struct ft_scenario *s, struct ft_error *err)
 {
-	struct ft_graph *g = ft_graph_build(s->model, s->plan, s->stack, err);
 	struct arena mem = { 0 };
 	const struct node *at;
 	struct ft_error told;
+	struct ft_graph *g;
 
+	if (!s->plan) {
+		ft_fail(err, NULL,
+			"the scenario was loaded without its model and its plan");
+		return NULL;
+	}
+	g = ft_graph_build(s->model, s->plan, s->stack, err);
 	if (g || err->file[0] || err->of_system)
 		return g;
 	told = *err;

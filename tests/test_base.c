@@ -53,6 +53,8 @@ static void what_is_no_quantity_is_refused(void **state)
 		{ "fast", DIM_BYTES_PER_S, "is not a bandwidth" },
 		{ "nan GB", DIM_BYTES, "is not a size" },
 		{ "inf", DIM_NONE, "is not a number" },
+		{ "0x1B", DIM_COUNT, "is hexadecimal" },
+		{ "-0X40 GB", DIM_BYTES, "is hexadecimal" },
 		{ "1e999 GB", DIM_BYTES, "out of range" },
 		{ "3 GB/s", DIM_BYTES, "not a unit of a size" },
 		{ "", DIM_S, "is not a time" },

@@ -81,6 +81,23 @@ static void a_session_forgets_what_is_too_much(void **state)
 	ft_session_free(s);
 }
 
+/* A scenario of which only the cluster was asked for has no step. */
+static void a_cluster_alone_has_no_step(void **state)
+{
+	struct ft_shelf *shelf = ft_shelf_new();
+	struct ft_error err = { 0 };
+	struct ft_scenario *s = ft_scenario_load(
+		shelf, "examples/01-first-answer/h100.yaml", NULL, 0, false, &err);
+	struct ft_outcome o;
+
+	(void)state;
+	ok_or_say(s, err);
+	assert_false(ft_study_simulate(s, NULL, NULL, &o, &err));
+	assert_non_null(strstr(err.text, "without its model and its plan"));
+	ft_scenario_free(s);
+	ft_shelf_free(shelf);
+}
+
 /* Every answer, but for names and numbers, of which no two are alike, and ranges of money: those are drawn
  * together. */
 static void is_as_alone(const json_t *side, const json_t *alone)
@@ -226,6 +243,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_question_has_one_answer),
+		cmocka_unit_test(a_cluster_alone_has_no_step),
 		cmocka_unit_test(a_session_forgets_what_is_too_much),
 		cmocka_unit_test(compared_is_each_alone),
 		cmocka_unit_test(a_run_is_answered),

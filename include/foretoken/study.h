@@ -22,7 +22,8 @@
 extern "C" {
 #endif
 
-struct node;
+struct node; /* a document, read by this tree's base/node.h; other programs give paths, or texts as in
+	      * reports_session.h */
 struct ft_evidence;
 struct ft_ranks;
 
