@@ -377,11 +377,13 @@ bool plan_reshards(const struct ft_plan *p)
 				   !(p->unsharded_pipeline && p->pp > 1);
 }
 
-bool recipe_check_pairs(struct reader *r, const struct ft_plan *plan)
+bool recipe_check_pairs(struct reader *r, const struct ft_plan *plan,
+			const struct ft_plan_context *context)
 {
-	return !ft_plan_pairs_again(plan) ||
+	return context->pairs_again || !ft_plan_pairs_again(plan) ||
 	       reader_fail(r, "recompute",
-			   "overlap.ep pairs the passes of two micro-batches, and no "
-			   "framework computes experts or whole layers again in them; "
-			   "use selective without moe, or none");
+			   "overlap.ep pairs the passes of two micro-batches, and this "
+			   "stack computes no experts or whole layers again in them "
+			   "(its runs.recompute_in_pairs); use selective without moe, "
+			   "or none");
 }

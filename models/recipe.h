@@ -19,8 +19,9 @@ void recipe_read(struct reader *training, struct reader *overlap, struct ft_plan
 bool recipe_check(struct reader *training, const struct ft_model *model,
 		  struct ft_plan *plan);
 
-/* Of a plan whose schedule and shards are set: nothing is paired that no framework pairs. */
-bool recipe_check_pairs(struct reader *training, const struct ft_plan *plan);
+/* Of a plan whose schedule and shards are set: nothing is paired that the framework does not pair. */
+bool recipe_check_pairs(struct reader *training, const struct ft_plan *plan,
+			const struct ft_plan_context *context);
 
 /* Makes ddp of one replica none, where the context says so; dp and cp are set. */
 void plan_unwrap(struct ft_plan *plan, const struct ft_plan_context *context);

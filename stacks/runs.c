@@ -61,6 +61,7 @@ bool runs_read(const struct node *node, struct ft_stack *stack, struct ft_error 
 	runs->fp8_attention = read_bool(&r, "fp8_attention", true);
 	runs->dropless_experts = read_bool(&r, "dropless_experts", true);
 	runs->recompute_by_stride = read_bool(&r, "recompute_by_stride", false);
+	runs->recompute_in_pairs = read_bool(&r, "recompute_in_pairs", false);
 	if (!runs->compiled_recompute && stack->layout.fusion != FT_FUSION_COMPILED)
 		reader_fail(&r, "compiled_recompute",
 			    "goes with fusion: compiled; true goes with any");

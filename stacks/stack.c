@@ -57,6 +57,7 @@ static const char *const hosts[FT_HOSTS] = {
 	"sync",
 	"inputs",
 	"pair",
+	"pair_expert",
 };
 
 const char *ft_host_name(enum ft_host activity)
@@ -162,6 +163,27 @@ static const char *read_fused(struct reader *r, const char *key)
 	return impl;
 }
 
+/* A map of generations. */
+static bool read_attention_on(const struct node *node, struct ft_layout_rules *l,
+			      struct ft_error *err)
+{
+	struct reader r = reader_open(node, err);
+
+	for (size_t i = 0; node && node->kind == NODE_MAP && i < node->n; i++) {
+		struct ft_attention_on *on = &l->attention_on[l->n_attention_on];
+
+		if (l->n_attention_on == FT_STACK_GENERATIONS)
+			return reader_fail(&r, node->key[i],
+					   "is one too many: at most %d",
+					   (int)FT_STACK_GENERATIONS);
+		on->generation = node->key[i];
+		on->mark = node->key_mark[i];
+		on->impl = read_fused(&r, node->key[i]);
+		l->n_attention_on++;
+	}
+	return reader_close(&r);
+}
+
 static bool read_layout(const struct node *node, struct ft_layout_rules *l,
 			struct ft_error *err)
 {
@@ -181,6 +203,8 @@ static bool read_layout(const struct node *node, struct ft_layout_rules *l,
 	l->vocab_multiple = read_int(&r, "vocab_multiple", 0, 1 << 20, 0);
 	l->attention_block = read_int(&r, "attention_block", 0, 1 << 20, 0);
 	l->attention = read_text(&r, "attention", "");
+	if (!read_attention_on(read_node(&r, "attention_by_generation"), l, err))
+		return false;
 	l->masked_attention = read_fused(&r, "masked_attention");
 	l->sink_attention = read_fused(&r, "sink_attention");
 	check_sinks(&r, l);
@@ -365,28 +389,35 @@ static bool read_stack(const struct node *node, struct whole *w, const char *nam
 }
 
 /* Does any of its libraries know GPUs of this generation? If none does, the word is wrong. */
-static bool is_generation(const struct ft_stack *stack, const struct ft_gemm_on *on,
-			  struct ft_error *err)
+static bool is_generation(const struct ft_stack *stack, const char *generation,
+			  const struct ft_mark *at, struct ft_error *err)
 {
 	for (size_t i = 0; i < stack->n_ccls; i++) {
 		struct ft_ccl *c = ft_ccl_load(stack->ccl[i], &stack->ccl_mark, err);
-		bool known = c && ft_ccl_tuning(c, on->generation);
+		bool known = c && ft_ccl_tuning(c, generation);
 		bool broken = !c;
 
 		ft_ccl_free(c);
 		if (known || broken)
 			return known;
 	}
-	return ft_fail(err, &on->mark,
+	return ft_fail(err, at,
 		       "no communication library of the stack knows GPUs of the "
 		       "generation '%.60s'",
-		       on->generation);
+		       generation);
 }
 
 static bool know_generations(const struct ft_stack *stack, struct ft_error *err)
 {
+	const struct ft_layout_rules *l = &stack->layout;
+
 	for (size_t i = 0; i < stack->n_gemm_on; i++)
-		if (!is_generation(stack, &stack->gemm_on[i], err))
+		if (!is_generation(stack, stack->gemm_on[i].generation,
+				   &stack->gemm_on[i].mark, err))
+			return false;
+	for (size_t i = 0; i < l->n_attention_on; i++)
+		if (!is_generation(stack, l->attention_on[i].generation,
+				   &l->attention_on[i].mark, err))
 			return false;
 	return true;
 }
@@ -420,6 +451,20 @@ void ft_stack_free(struct ft_stack *stack)
 		return;
 	mem = ((struct whole *)stack)->mem;
 	arena_release(&mem);
+}
+
+const struct ft_stack *ft_stack_on(const struct ft_stack *stack, const char *generation,
+				   struct ft_stack *on)
+{
+	const struct ft_layout_rules *l = &stack->layout;
+
+	for (size_t i = 0; i < l->n_attention_on; i++)
+		if (!strcmp(l->attention_on[i].generation, generation)) {
+			*on = *stack;
+			on->layout.attention = l->attention_on[i].impl;
+			return on;
+		}
+	return stack;
 }
 
 const struct ft_number *ft_stack_gemm(const struct ft_stack *stack,

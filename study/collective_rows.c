@@ -114,7 +114,7 @@ static bool predict_collective(struct tally *t, struct collective_row *r,
 	}
 	if (!cluster)
 		return false;
-	stack = shelf_stack(t->shelf, FT_STACK_UNNAMED, NULL, err);
+	stack = shelf_stack(t->shelf, FT_STACK_UNNAMED, NULL, NULL, err);
 	ccl = stack ? shelf_ccl_of(t->shelf, stack, r->gpu->ccl_generation, err) : NULL;
 	return ccl && ft_collective_predict(cluster, ccl, &r->call, out, err);
 }

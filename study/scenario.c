@@ -85,6 +85,7 @@ struct ft_plan_context scenario_plan_context(const struct ft_scenario *s)
 		.any_layout = s->cluster->gpu->any_layout,
 		.unsharded_pipeline = s->stack->layout.unsharded_pipeline,
 		.unwrapped_alone = s->stack->layout.unwrapped_alone,
+		.pairs_again = s->stack->runs.recompute_in_pairs,
 		.gpus = s->cluster->gpus_mark,
 	};
 }
@@ -136,7 +137,8 @@ static bool load_work(struct whole *w, struct reader *r, struct ft_error *err)
 		return false;
 	s->stack =
 		shelf_stack(w->scenario.shelf, stack ? stack->text : FT_STACK_UNNAMED,
-			    stack ? &stack->mark : NULL, err);
+			    stack ? &stack->mark : NULL,
+			    s->cluster->gpu->ccl_generation, err);
 	if (!s->stack)
 		return false;
 	s->evidence = shelf_evidence(w->scenario.shelf, s->stack->unnamed, err);
@@ -165,9 +167,9 @@ const struct ft_ccl *ft_scenario_ccl(struct ft_scenario *s, struct ft_error *err
 		return s->ccl;
 	}
 	if (!s->stack && stack && stack->kind == NODE_SCALAR)
-		s->stack = shelf_stack(shelf, stack->text, &stack->mark, err);
+		s->stack = shelf_stack(shelf, stack->text, &stack->mark, generation, err);
 	else if (!s->stack)
-		s->stack = shelf_stack(shelf, FT_STACK_UNNAMED, NULL, err);
+		s->stack = shelf_stack(shelf, FT_STACK_UNNAMED, NULL, generation, err);
 	if (s->stack)
 		s->ccl = shelf_ccl_of(shelf, s->stack, generation, err);
 	return s->ccl;

@@ -7,7 +7,7 @@
 #include "base/node.h"
 #include "study/evidence.h"
 
-enum kind { CLUSTER, STACK, CCL, PRICES, EVIDENCE, KINDS };
+enum kind { CLUSTER, STACK, STACK_ON, CCL, PRICES, EVIDENCE, KINDS };
 
 struct book {
 	const char *key, *gpu; /* gpu: what two clusters have alike that may share one */
@@ -150,11 +150,29 @@ const struct ft_cluster *shelf_cluster(struct ft_shelf *s, const struct node *no
 }
 
 const struct ft_stack *shelf_stack(struct ft_shelf *s, const char *name,
-				   const struct ft_mark *at, struct ft_error *err)
+				   const struct ft_mark *at, const char *generation,
+				   struct ft_error *err)
 {
-	void *part = look(s, STACK, name);
+	const struct ft_stack *stack = look(s, STACK, name), *there;
+	struct ft_stack on;
+	const char *key;
 
-	return part ? part : put(s, STACK, name, ft_stack_load(name, at, err));
+	if (!stack)
+		stack = put(s, STACK, name, ft_stack_load(name, at, err));
+	if (!stack || !generation)
+		return stack;
+	there = ft_stack_on(stack, generation, &on);
+	if (there == stack)
+		return stack;
+	key = arena_printf(&s->mem, "%s on %s", name, generation);
+	stack = look(s, STACK_ON, key);
+	if (!stack) {
+		struct ft_stack *copy = ARENA_NEW(&s->mem, struct ft_stack);
+
+		*copy = on;
+		stack = put(s, STACK_ON, key, copy);
+	}
+	return stack;
 }
 
 const struct ft_ccl *shelf_ccl(struct ft_shelf *s, const char *name,

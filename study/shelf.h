@@ -14,8 +14,10 @@ struct ft_memo *shelf_memo(struct ft_shelf *shelf);
 /* rows: of the GPU's, see ft_cluster_load_rows. */
 const struct ft_cluster *shelf_cluster(struct ft_shelf *shelf, const struct node *node,
 				       int rows, struct ft_error *err);
+/* As it is on GPUs of the generation; NULL: of none. */
 const struct ft_stack *shelf_stack(struct ft_shelf *shelf, const char *name,
-				   const struct ft_mark *at, struct ft_error *err);
+				   const struct ft_mark *at, const char *generation,
+				   struct ft_error *err);
 /* A library that has to know a generation of GPUs, by its name, or a stack's. */
 const struct ft_ccl *shelf_ccl(struct ft_shelf *shelf, const char *name,
 			       const struct ft_mark *at, const char *generation,

@@ -65,6 +65,7 @@ enum ft_host {
 	FT_HOST_SYNC,	  /* the host asks the GPU for token counts, and waits */
 	FT_HOST_INPUTS, /* it asks for a number of a micro-batch's inputs (asks_inputs) */
 	FT_HOST_PAIR, /* a layer of two micro-batches side by side, beyond what each takes */
+	FT_HOST_PAIR_EXPERT, /* likewise, one local expert of it */
 	FT_HOSTS
 };
 
@@ -112,6 +113,15 @@ enum ft_routing {
 	FT_ROUTING_FUSED,    /* as `fusion` has it */
 	FT_ROUTING_GATHERED, /* by PyTorch's gathers and sums with atomics */
 	FT_ROUTING_INDEXED,  /* by its indexing and a batched product in fp32 */
+};
+
+enum { FT_STACK_CCLS = 4, FT_STACK_GENERATIONS = 8 };
+
+/* The implementation of attention on GPUs of one generation, in the place of the others'. */
+struct ft_attention_on {
+	const char *generation; /* ccl_generation of the GPU's profile */
+	const char *impl;
+	struct ft_mark mark;
 };
 
 struct ft_layout_rules {
@@ -211,6 +221,8 @@ struct ft_layout_rules {
 	int64_t attention_block; /* of unfused attention: tokens a side of a block of scores, none of which above
 				  * the diagonal is computed or any is kept; 0: the whole square */
 	const char *attention; /* impl: cudnn fa2 fa3 aiter ...; "": the GPU's */
+	size_t n_attention_on;
+	struct ft_attention_on attention_on[FT_STACK_GENERATIONS];
 	const char *
 		masked_attention; /* impl that is given a window as a mask; "": none is */
 	const char *
@@ -328,8 +340,6 @@ const char *ft_protocol_name(enum ft_protocol protocol);
 
 /* ---- Stack --------------------------------------------------------------- */
 
-enum { FT_STACK_CCLS = 4, FT_STACK_GENERATIONS = 8 };
-
 #define FT_RUNS_ALL (~0U)
 
 /* What a framework can run, for ft_stack_runs: a bit for each word that its stack lists; all
@@ -342,6 +352,7 @@ struct ft_stack_has {
 	bool fp8_attention;    /* is there a kernel of attention in fp8, both ways? */
 	bool dropless_experts; /* a kernel of experts without a capacity? */
 	bool recompute_by_stride; /* in full: all layers, or each k-th? Else any number */
+	bool recompute_in_pairs;  /* layers and experts, where overlap.ep pairs passes? */
 };
 
 /* What products take on GPUs of one generation instead: libraries of one year serve some better than
@@ -388,6 +399,10 @@ void ft_stack_free(struct ft_stack *stack);
 /* Does its framework have this way to split a model (tp, pp, vpp, cp, ep, etp: the words of
  * training.parallel), this sharding, or this optimizer? */
 bool ft_stack_runs(const struct ft_stack *stack, const char *word);
+
+/* The stack as it is on GPUs of this generation: itself, or *on with another attention. */
+const struct ft_stack *ft_stack_on(const struct ft_stack *stack, const char *generation,
+				   struct ft_stack *on);
 
 /* What products take on GPUs of this generation, over the time of the GPU's profile. */
 const struct ft_number *ft_stack_gemm(const struct ft_stack *stack,
