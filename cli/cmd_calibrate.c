@@ -293,8 +293,8 @@ int cmd_calibrate(int argc, char **argv)
 		if (strcmp(actions[i].name, a.word.word[0]))
 			continue;
 		if (file_is_not_sqlite(a.store)) {
-			ft_fail(&err, NULL, "--store needs the path of a file, not '%s'",
-				a.store);
+			ft_fail(&err, NULL,
+				"--store needs the path of a file, not '%s'", a.store);
 			return complain(&err);
 		}
 		store = ft_store_open(a.store, actions[i].creates, &err);

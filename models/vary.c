@@ -163,7 +163,8 @@ bool ft_plan_vary(struct ft_plan *p, const struct ft_model *m,
 	if (!experts_fit(p, m) || !sequence_splits(p, context->no_context != NULL) ||
 	    !batch_divides(p, context->ragged_batch) || !recipe_fits(p, m) ||
 	    !schedule_fits(p) || !shard_fits(p, context->ranks_per_node) ||
-	    (!context->pairs_again && ft_plan_pairs_again(p)) || !layers_split(p, m, context))
+	    (!context->pairs_again && ft_plan_pairs_again(p)) ||
+	    !layers_split(p, m, context))
 		return false;
 	p->stage_layers = stage_layers;
 	return stages_even_into(stage_layers, m->n_layers, p->pp * p->vpp);

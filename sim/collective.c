@@ -243,23 +243,18 @@ static double kept_frac(const struct group *g, const struct ft_collective_call *
 			   ft_fanout_reached(call->fanout, g->ranks);
 }
 
-/*
- * What runs among ranks of several domains holds the same among those of each, a sum or a broadcast
- * of all bytes, a gather or an exchange of the domain's part: its least time.
- */
+/* A sum among ranks of several domains holds the sum among those of each: its least time. */
 static bool least_time(const struct group *g, const struct ft_collective_call *call,
 		       double *time_s, struct ft_error *err)
 {
-	bool whole = call->op == FT_ALL_REDUCE || call->op == FT_BROADCAST;
 	struct ft_links links = links_of(g->cluster);
 	struct ft_collective_call in = *call;
 	struct ft_collective_result out = { .domains = 1 };
 
 	*time_s = 0;
-	if (call->op == FT_SENDRECV || g->per_domain <= 1)
+	if (call->op != FT_ALL_REDUCE || g->per_domain <= 1)
 		return true;
 	in.shape.size = (int64_t)g->per_domain;
-	in.bytes *= whole ? 1 : g->per_domain / g->ranks;
 	in.algorithm = in.protocol = NULL;
 	if (!ft_collective_inside(g->cluster->gpu, &links, g->ccl, &in, &out, err))
 		return false;

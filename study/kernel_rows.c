@@ -333,7 +333,8 @@ static bool kernel_table(struct csv *rows, struct ft_error *err)
 	       ft_fail(err, &at, "the first column should be 'kernel'");
 }
 
-static bool of_another_gpu(const struct csv *rows, size_t i, const struct ft_gpu *profile)
+static bool of_another_gpu(const struct csv *rows, size_t i,
+			   const struct ft_gpu *profile)
 {
 	const char *name = csv_text(rows, i, csv_column(rows, "gpu"));
 

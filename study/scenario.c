@@ -135,10 +135,9 @@ static bool load_work(struct whole *w, struct reader *r, struct ft_error *err)
 	s->model = w->model;
 	if (!w->model)
 		return false;
-	s->stack =
-		shelf_stack(w->scenario.shelf, stack ? stack->text : FT_STACK_UNNAMED,
-			    stack ? &stack->mark : NULL,
-			    s->cluster->gpu->ccl_generation, err);
+	s->stack = shelf_stack(
+		w->scenario.shelf, stack ? stack->text : FT_STACK_UNNAMED,
+		stack ? &stack->mark : NULL, s->cluster->gpu->ccl_generation, err);
 	if (!s->stack)
 		return false;
 	s->evidence = shelf_evidence(w->scenario.shelf, s->stack->unnamed, err);
@@ -167,7 +166,8 @@ const struct ft_ccl *ft_scenario_ccl(struct ft_scenario *s, struct ft_error *err
 		return s->ccl;
 	}
 	if (!s->stack && stack && stack->kind == NODE_SCALAR)
-		s->stack = shelf_stack(shelf, stack->text, &stack->mark, generation, err);
+		s->stack =
+			shelf_stack(shelf, stack->text, &stack->mark, generation, err);
 	else if (!s->stack)
 		s->stack = shelf_stack(shelf, FT_STACK_UNNAMED, NULL, generation, err);
 	if (s->stack)

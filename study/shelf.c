@@ -10,7 +10,8 @@
 enum kind { CLUSTER, STACK, STACK_ON, CCL, PRICES, EVIDENCE, KINDS };
 
 struct book {
-	const char *key, *gpu; /* gpu: what two clusters have alike that may share one */
+	const char *key,
+		*gpu; /* gpu: what two clusters have alike that may share one */
 	void *part;
 	struct book *next;
 };
@@ -39,8 +40,7 @@ void ft_shelf_renew(struct ft_shelf **shelf)
 
 	for (struct book *b = (*shelf)->first[CLUSTER]; b; b = b->next)
 		clusters++;
-	if (clusters < MANY_CLUSTERS &&
-	    ft_memo_size((*shelf)->memo) < MANY_PREDICTIONS)
+	if (clusters < MANY_CLUSTERS && ft_memo_size((*shelf)->memo) < MANY_PREDICTIONS)
 		return;
 	ft_shelf_free(*shelf);
 	*shelf = ft_shelf_new();

@@ -57,6 +57,8 @@ static const struct key_exempt exempt[] = {
 	  "of formats that a scenario has: test_by_precision.c" },
 	{ "stack", "defaults.lora", "a map that the scenario's own test has" },
 	{ "stack", "defaults.sequence_length", "all scenarios here say it themselves" },
+	{ "stack", "layout.attention_by_generation",
+	  "of GPUs of some generations: test_by_generation.c" },
 	{ "stack", "defaults.global_batch_size",
 	  "all scenarios here say it themselves" },
 	{ "", "cost.start", "a date in the CSV of flows: test_decide.sh" },

@@ -13,7 +13,7 @@ static void same_step(const struct ft_graph *pairs, const struct ft_graph *alone
 		near_frac(times_of(pairs, &alone->work[k]),
 			  times_of(alone, &alone->work[k]), 1e-12);
 	for (int a = 0; a < FT_HOSTS; a++)
-		if (a != FT_HOST_PAIR)
+		if (a != FT_HOST_PAIR && a != FT_HOST_PAIR_EXPERT)
 			near_frac(host_times(pairs, (enum ft_host)a),
 				  host_times(alone, (enum ft_host)a), 1e-12);
 	left = left_over(pairs, FT_MEMORY_ACTIVATIONS);
@@ -117,8 +117,8 @@ static void a_pair_computes_while_tokens_travel(void **state)
 	drop(&p);
 }
 
-/* The host pays for both layers, and once for what pairs them; a graph of all does it else, and
- * one of what precedes the experts its share. */
+/* The host pays for both layers, once for what pairs them, and for each local expert whose gradients
+ * are computed apart; a graph of all does it else, and one of what precedes the experts its share of the first. */
 static void pairing_costs_the_host_unless_a_graph_does_it(void **state)
 {
 	static const struct {
@@ -137,11 +137,14 @@ static void pairing_costs_the_host_unless_a_graph_does_it(void **state)
 		struct parts p;
 
 		build(&p, MOE, cases[i].plan, "megatron-core", 8);
-		for (size_t k = 0; k < p.graph->n_segments; k++)
-			assert_true(p.graph->segment[k].host[FT_HOST_PAIR] ==
-				    (strncmp(p.graph->segment[k].name, "pair.", 5) ?
-					     0 :
-					     cases[i].times));
+		for (size_t k = 0; k < p.graph->n_segments; k++) {
+			const double *host = p.graph->segment[k].host;
+			bool pair = !strncmp(p.graph->segment[k].name, "pair.", 5);
+
+			assert_true(host[FT_HOST_PAIR] == (pair ? cases[i].times : 0));
+			assert_true(host[FT_HOST_PAIR_EXPERT] ==
+				    (pair && cases[i].times > 0 ? 16 / 4 : 0));
+		}
 		drop(&p);
 	}
 }

@@ -116,6 +116,7 @@ static void the_two_parts_do_the_whole_work(void **state)
 			if (h != FT_HOST_GRAPH &&
 			    (i / 3 < STEPS - VEES ||
 			     (h != FT_HOST_PIPELINE && h != FT_HOST_PAIR &&
+			      h != FT_HOST_PAIR_EXPERT &&
 			      h != FT_HOST_COLLECTIVE))) /* each part is a graph of its own */
 				near_frac(host_times(split.graph, (enum ft_host)h),
 					  host_times(whole.graph, (enum ft_host)h),

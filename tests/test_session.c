@@ -65,8 +65,7 @@ static void a_session_forgets_what_is_too_much(void **state)
 		snprintf(text, sizeof(text),
 			 "{model: llama3-8b, cluster: {gpu: mi300x, gpus: %d},"
 			 " training: {sequence_length: 512, global_batch_size: %d}}",
-			 8 * (last ? 8 * i - 2064 : i),
-			 8 * (last ? 8 * i - 2064 : i));
+			 8 * (last ? 8 * i - 2064 : i), 8 * (last ? 8 * i - 2064 : i));
 		of_s = ft_session_simulate(s, text);
 		assert_string_equal(ft_session_error(s), "");
 		assert_non_null(of_s);

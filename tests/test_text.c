@@ -297,7 +297,8 @@ static void what_was_cut_is_whole_again(void **state)
 	for (unsigned long i = 0; i < 40000; i++) {
 		unsigned long x = i * 0x9e3779b97f4a7c15u >> 32;
 		char text[5] = { (char)x, (char)(0x80 + x / 256 % 128),
-				 (char)(x >> 16 & (i & 1 ? 0xff : 0xbf)), (char)(x >> 24) };
+				 (char)(x >> 16 & (i & 1 ? 0xff : 0xbf)),
+				 (char)(x >> 24) };
 		char was[5];
 		json_t *j = json_string(text);
 

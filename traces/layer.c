@@ -336,8 +336,7 @@ void layer_pair(struct builder *b, int64_t forward, int64_t backward)
 	under_checkpoint(b, forward, false);
 	host(b, FT_HOST_PAIR, pieces_launched(b->plan->graphs));
 	if (routed_back && b->plan->graphs != FT_GRAPHS_FULL)
-		host(b, FT_HOST_PAIR_EXPERT,
-		     (double)(k.l->experts / b->plan->ep));
+		host(b, FT_HOST_PAIR_EXPERT, (double)(k.l->experts / b->plan->ep));
 	b->graphed = b->plan->graphs != FT_GRAPHS_NONE;
 	run_again(b, &k);
 	of_pass(b, true);

@@ -352,7 +352,7 @@ struct ft_stack_has {
 	bool fp8_attention;    /* is there a kernel of attention in fp8, both ways? */
 	bool dropless_experts; /* a kernel of experts without a capacity? */
 	bool recompute_by_stride; /* in full: all layers, or each k-th? Else any number */
-	bool recompute_in_pairs;  /* layers and experts, where overlap.ep pairs passes? */
+	bool recompute_in_pairs; /* layers and experts, where overlap.ep pairs passes? */
 };
 
 /* What products take on GPUs of one generation instead: libraries of one year serve some better than
