@@ -29,7 +29,7 @@ ok "manual pages are there" test -s "$root/usr/share/man/man1/foretoken.1" -a -s
 built() { # COMPILER FLAGS...: tests/library/answer.c against what was installed
 	PKG_CONFIG_PATH=$root/usr/lib/pkgconfig PKG_CONFIG_SYSROOT_DIR=$root pkg-config --cflags --libs foretoken >"$tmp/flags" || return 1
 	flags=$(sed "s|-I/usr/include|-I$root/usr/include|; s|-L/usr/lib|-L$root/usr/lib|" "$tmp/flags")
-	case $flags in *$root*) ;; *) flags="-I$root/usr/include -L$root/usr/lib $flags" ;; esac
+	flags="-I$root/usr/include -L$root/usr/lib $flags" # those of /usr itself are not told
 	if sanitized; then flags="-fsanitize=address,undefined $flags"; fi
 	"$@" tests/library/answer.c -o "$tmp/answer" $flags
 }
@@ -50,6 +50,28 @@ if command -v localedef >/dev/null && [ -e /usr/share/i18n/locales/de_DE ]; then
 	ok "and the caller keeps its locale" comma
 else
 	skip "numbers have a point where the locale has a comma" "no localedef or no de_DE"
+fi
+# ---- installed elsewhere, with nothing in the environment that says where: each finds its data
+if ! sanitized && command -v python3 >/dev/null; then
+	own=$tmp/own
+	ok "make install PREFIX, behind an install under another" make -s install PREFIX="$own"
+	alone() { env -i PATH="$PATH" "$@"; }
+	in_c() {
+		PKG_CONFIG_PATH=$own/lib/pkgconfig "${CC:-cc}" -std=c11 tests/library/answer.c -o "$tmp/own.out" \
+			$(PKG_CONFIG_PATH=$own/lib/pkgconfig pkg-config --cflags --libs foretoken) &&
+			alone LD_LIBRARY_PATH="$own/lib" "$tmp/own.out" "$tmp/s.yaml" | cmp - "$tmp/tree.json"
+	}
+	ok "a C program finds the library's data" in_c
+	in_python() {
+		alone PYTHONPATH="$own/lib/python3/dist-packages" python3 -c '
+import foretoken, sys
+print(foretoken.simulate(open(sys.argv[1]).read())["tokens_per_s"])' "$tmp/s.yaml" >"$tmp/rate" &&
+			grep -q "\"tokens_per_s\": $(cut -c1-9 "$tmp/rate")" "$tmp/tree.json"
+	}
+	ok "so does Python's module, which finds the library" in_python
+	ok "an example runs the program on PATH" sh -c "cd / && PATH=$own/bin:$PATH sh $own/share/doc/foretoken/examples/01-first-answer/run.sh | grep -q 'h100'"
+	ok "spaces in DESTDIR are refused" sh -c "! make -s install DESTDIR='$tmp/a b' 2>$tmp/err && grep -q 'hold no spaces' $tmp/err"
+	make -s install DESTDIR="$root" PREFIX=/usr >/dev/null
 fi
 ok "every symbol of the library has the prefix" sh -c "! nm -g --defined-only $root/usr/lib/libforetoken.a | grep -E ' [TDBRV] ' | grep -v ' ft_'"
 completed() { # WORD... WANT: the last word is among what bash offers
@@ -83,6 +105,13 @@ keys() { # every key that a scenario may leave out is in foretoken-scenario(5)
 	done <"$tmp/keys"
 }
 ok "every scenario key has its entry" keys
+also() { # foretoken(1) names all other pages
+	for m in man/foretoken-*.[15]; do
+		p=${m#man/} && p="${p%.?}(${p##*.})"
+		sed -n '/SEE ALSO/,$p' man/foretoken.1 | grep -qF "$p" || { echo "$p" >&2; return 1; }
+	done
+}
+ok "foretoken(1) names all other pages" also
 ok "make uninstall" make -s uninstall DESTDIR="$root" PREFIX=/usr
 ok "takes all away" sh -c "find $root -type f | sed 's|^|left: |' >&2; [ -z \"\$(find $root -type f)\" ]"
 finish

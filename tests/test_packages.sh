@@ -48,7 +48,14 @@ assert again["step_s"] == answer["step_s"], "a resolved scenario answers the sam
 both = foretoken.compare([answer["scenario"], dict(answer["scenario"], title="another")])
 assert both["verdict"]["tie"] in (True, False) and len(both["scenarios"]) == 2
 text = open(sys.argv[1]).read()
-for bad in ("", "[", "{}", text + "\0 [", {"model": "llama3-8"}, {"model": "llama3-8b", "cluster": {"gpu": "x", "gpus": 8}, "training": {}}):
+import concurrent.futures, types
+with concurrent.futures.ThreadPoolExecutor(4) as pool:
+    rates = list(pool.map(lambda n: foretoken.simulate({**answer["scenario"], "title": "t%d" % n})["tokens_per_s"], range(40)))
+assert rates == [answer["tokens_per_s"]] * 40, "threads take turns"
+face = foretoken.simulate(types.MappingProxyType(dict(answer["scenario"], name="\U0001f600")))
+assert face["name"] == "\U0001f600" and face["tokens_per_s"] == answer["tokens_per_s"]
+assert len(foretoken.compare(s for s in (answer["scenario"], face["scenario"]))["scenarios"]) == 2
+for bad in ({**answer["scenario"], "stack": "\u65e5" * 40}, "", "[", "{}", text + "\0 [", {"model": "llama3-8"}, {"model": "llama3-8b", "cluster": {"gpu": "x", "gpus": 8}, "training": {}}):
     try:
         foretoken.simulate(bad)
     except foretoken.Error as e:

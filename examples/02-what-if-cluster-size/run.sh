@@ -2,7 +2,7 @@
 cd "$(dirname "$0")" || exit
 db=$(mktemp -d)/sweep.db
 trap 'rm -rf "${db%/*}"' EXIT
-${FORETOKEN:-../../build/foretoken} sweep scenario.yaml \
+${FORETOKEN:-$(command -v ../../build/foretoken || echo foretoken)} sweep scenario.yaml \
 	--vary cluster.gpus=128,256,512,1024,2048,4096 --db "$db" || exit
 sqlite3 -header -column "$db" "
 select cast(substr(settings, instr(settings, '=') + 1) as integer) as gpus,

@@ -2,7 +2,7 @@
 cd "$(dirname "$0")" || exit
 db=$(mktemp -d)/sweep.db
 trap 'rm -rf "${db%/*}"' EXIT
-${FORETOKEN:-../../build/foretoken} sweep mi300x.yaml --db "$db" --vary \
+${FORETOKEN:-$(command -v ../../build/foretoken || echo foretoken)} sweep mi300x.yaml --db "$db" --vary \
 	stack=mi300x-public-stable,mi300x-nightly,mi300x-vendor,mi300x-dev || exit
 sqlite3 -header -column "$db" "
 select substr(settings, instr(settings, '=') + 1) as stack,
@@ -14,6 +14,6 @@ from runs order by tokens_per_s_per_gpu"
 # And the same all-reduce under two communication libraries.
 for ccl in rccl-6 rccl-7; do
 	echo "ccl: $ccl"
-	${FORETOKEN:-../../build/foretoken} collective mi300x.yaml --set ccl=$ccl --set cluster.gpus=32 \
+	${FORETOKEN:-$(command -v ../../build/foretoken || echo foretoken)} collective mi300x.yaml --set ccl=$ccl --set cluster.gpus=32 \
 		--bytes 256KiB,4MiB,64MiB,256MiB || exit
 done

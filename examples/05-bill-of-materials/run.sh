@@ -1,6 +1,6 @@
 # What is bought for 127 nodes, then switches and cables by size.
 cd "$(dirname "$0")" || exit
-f=${FORETOKEN:-../../build/foretoken}
+f=${FORETOKEN:-$(command -v ../../build/foretoken || echo foretoken)}
 $f bom superpod.yaml || exit
 echo
 echo "the same for other sizes, without ports for the fabric manager:"

@@ -1,6 +1,6 @@
 # A model given inline, and one as its config.json says.
 cd "$(dirname "$0")" || exit
-f=${FORETOKEN:-../../build/foretoken}
+f=${FORETOKEN:-$(command -v ../../build/foretoken || echo foretoken)}
 $f compare inline.yaml hugging-face.yaml || exit
 echo
 echo "half as many layers, changed on the command line:"

@@ -1,6 +1,6 @@
 # A step as text: shown, changed with sed, run again.
 cd "$(dirname "$0")" || exit
-f=${FORETOKEN:-../../build/foretoken}
+f=${FORETOKEN:-$(command -v ../../build/foretoken || echo foretoken)}
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 $f trace show scenario.yaml >"$dir/step.graph" || exit

@@ -1,6 +1,6 @@
 # Where the experts lie: all on each rank, or one on each of eight.
 cd "$(dirname "$0")" || exit
-f=${FORETOKEN:-../../build/foretoken}
+f=${FORETOKEN:-$(command -v ../../build/foretoken || echo foretoken)}
 $f simulate mixtral.yaml | sed -n 1,35p || exit
 echo
 db=$(mktemp -d)/sweep.db

@@ -1,6 +1,6 @@
 # A network drawn by hand: what it is made of, what placement and neighbours do on it.
 cd "$(dirname "$0")" || exit
-f=${FORETOKEN:-../../build/foretoken}
+f=${FORETOKEN:-$(command -v ../../build/foretoken || echo foretoken)}
 $f bom packed.yaml | head -6 || exit
 echo
 for s in packed scattered; do

@@ -1,6 +1,6 @@
 # MI300X or H100 at the end of 2024? The public stable software first, then the vendor's image of the day.
 cd "$(dirname "$0")"
-f=${FORETOKEN:-../../build/foretoken}
+f=${FORETOKEN:-$(command -v ../../build/foretoken || echo foretoken)}
 decide() {
 	$f compare h100.yaml mi300x.yaml --set cost.prices=neocloud-2024-10 "$@" |
 		sed -n '1,2p; /^USD per million/p; /^tokens.s per GPU/p; /costs another amount/,/^all/p; /is as cheap as/,$p'

@@ -1,7 +1,7 @@
 # 16k H200 on InfiniBand or 16k MI300X on Ethernet: how much of the saving is the network's?
 # It depends on whose optics: NVIDIA's own modules cost two to three times generic ones.
 cd "$(dirname "$0")"
-f=${FORETOKEN:-../../build/foretoken}
+f=${FORETOKEN:-$(command -v ../../build/foretoken || echo foretoken)}
 for book in hyperscaler-2025-08 neocloud-2024-10; do
 	for a in h200.yaml h200-nvidia-optics.yaml; do
 		$f compare $a mi300x.yaml --json --set cost.prices=$book | jq -r --arg book $book '

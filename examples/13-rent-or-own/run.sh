@@ -1,6 +1,6 @@
 # Rent or own? At 70 % of the hours used, and where it turns.
 cd "$(dirname "$0")"
-f=${FORETOKEN:-../../build/foretoken}
+f=${FORETOKEN:-$(command -v ../../build/foretoken || echo foretoken)}
 $f compare own.yaml rent.yaml | sed -n '1p; /^USD per GPU-hour/,/P90/p; /costs another amount/,/^all/p; /is as cheap as/,$p'
 echo
 $f simulate own.yaml --finance | sed -n '/^an hour of a GPU/,$p'

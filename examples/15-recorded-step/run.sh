@@ -1,6 +1,6 @@
 # A recorded step: where it went, and what if it ran elsewhere, in dollars.
 cd "$(dirname "$0")" || exit
-f=${FORETOKEN:-../../build/foretoken}
+f=${FORETOKEN:-$(command -v ../../build/foretoken || echo foretoken)}
 traces=../../measurements/traces
 zero=$traces/h200-8b4L-fsdp2-s4096-b1-eager.rank0.kineto.json.gz
 one=$traces/h200-8b4L-fsdp2-s4096-b1-eager.rank1.kineto.json.gz

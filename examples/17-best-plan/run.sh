@@ -1,6 +1,6 @@
 # The best plan of a model on a cluster; one thread, so that the count of simulations is the same
 cd "$(dirname "$0")"
-f=${FORETOKEN:-../../build/foretoken}
+f=${FORETOKEN:-$(command -v ../../build/foretoken || echo foretoken)}
 echo "Llama 3 70B on 512 H200 and on 512 MI355X, each at its best, by dollars:"
 $f plan h200.yaml mi355x.yaml --rank-by usd --top 2 --threads 1
 echo

@@ -1,6 +1,6 @@
 # How is a study spread over machines? Two halves of a grid, a file each, merged.
 cd "$(dirname "$0")" || exit
-f=${FORETOKEN:-../../build/foretoken}
+f=${FORETOKEN:-$(command -v ../../build/foretoken || echo foretoken)}
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
 for k in 1 2; do # on two machines at once; in a Slurm array: --shard $SLURM_ARRAY_TASK_ID/2
