@@ -175,6 +175,10 @@ static const char *key_of(struct reading *r, const yaml_event_t *e,
 		ft_fail(r->err, at, "a key must be a word");
 	else if (!plain(r, at, key, e->data.scalar.length))
 		;
+	else if (!strcmp(key, "<<") && e->data.scalar.style == YAML_PLAIN_SCALAR_STYLE)
+		ft_fail(r->err, at,
+			"merge keys (<<) are not read; write the keys, or an alias "
+			"(*NAME) as a value");
 	else if (node_get(map, key))
 		ft_fail(r->err, at, "'%.80s' is given twice", key);
 	else

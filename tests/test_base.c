@@ -329,6 +329,7 @@ static void bad_yaml_is_one_clear_error(void **state)
 		{ "\t- x", 1, 1,
 		  "is not valid YAML: a tab stands where only spaces may" },
 		{ "*x", 1, 1, "undefined alias" },
+		{ "a: &x {b: 1}\nc: {<<: *x}", 2, 5, "merge keys (<<) are not read" },
 		{ "a:\n  b: 'x\n", 3, 1, "is not valid YAML" },
 	};
 
