@@ -291,7 +291,7 @@ static const char *nearest(struct explainer *e, const char *word)
 	for (size_t i = 0; n < MOST && i < n_fields; i++)
 		names[n++] = text_last_word(f[i].key);
 	for (size_t i = 0; i < e->n_row; i++)
-		for (size_t k = 0; n < MOST && e->row[i].names[k]; k++)
+		for (size_t k = 0; n < MOST && k < e->row[i].within; k++)
 			names[n++] = e->row[i].names[k];
 	return text_nearest(word, names, n);
 }
@@ -306,7 +306,22 @@ static bool tell_all(struct explainer *e, const char *word)
 	if (!key)
 		told = tell_page_keys(e->page, e->n_page, word, page_key_names, told) ||
 		       told;
-	return told || tell_rows(e, word, TABLE_IN_PART, told);
+	return told || tell_rows(e, word, TABLE_IN_PART, told) ||
+	       tell_rows(e, word, TABLE_WITHIN, false);
+}
+
+/* A number of an answer by its whole path, "verdict.causes.cause": what its last words mean. */
+static bool tell_path(struct explainer *e, const char *word)
+{
+	bool ours = false;
+	const char *first = arena_text_n(&e->mem, word, strcspn(word, "."));
+
+	for (size_t i = 0; i < e->n_row && !ours; i++)
+		ours = table_row_meant(&e->row[i], first) == TABLE_WHOLE;
+	while (ours && (word = strchr(word, '.')))
+		if (tell_all(e, ++word))
+			return true;
+	return false;
 }
 
 /* Rows of a comparison have their unit behind them: "step, ms", "MFU, attention counted whole, %". */
@@ -330,7 +345,8 @@ static bool explain(struct explainer *e, const char *word, struct ft_error *err)
 {
 	const char *near;
 
-	if (has_letters(word) && (tell_all(e, word) || tell_without_unit(e, word)))
+	if (has_letters(word) && (tell_all(e, word) || tell_without_unit(e, word) ||
+				  tell_path(e, word)))
 		return true;
 	near = has_letters(word) ? nearest(e, word) : NULL;
 	if (near)

@@ -130,7 +130,7 @@ static void add_row(struct reading *r, char *const *cell, size_t n)
 {
 	struct names names = { .n = 0 };
 	bool json = r->json && (size_t)r->json < n;
-	size_t parts;
+	size_t parts, within;
 	const char *words = plain(r->mem, cell[0]), **own;
 
 	add_name(r->mem, &names, words, strlen(words));
@@ -138,6 +138,10 @@ static void add_row(struct reading *r, char *const *cell, size_t n)
 	parts = names.n;
 	if (!strchr(cell[0], '`'))
 		add_parts(r->mem, &names, words);
+	within = names.n;
+	for (size_t i = 1; i < n; i++)
+		if (!json || i != (size_t)r->json)
+			add_quoted(r->mem, &names, cell[i]);
 	own = ARENA_ARRAY(r->mem, names.n + 1, const char *);
 	memcpy(own, names.of, names.n * sizeof(*own));
 	own[names.n] = NULL;
@@ -150,7 +154,8 @@ static void add_row(struct reading *r, char *const *cell, size_t n)
 				    .json = json ? plain(r->mem, cell[r->json]) : NULL,
 				    .about = about_of(r, cell, n),
 				    .names = own,
-				    .parts = parts };
+				    .parts = parts,
+				    .within = within };
 }
 
 static void take_line(struct reading *r, const char *line)
@@ -217,6 +222,8 @@ enum table_meant table_row_meant(const struct table_row *row, const char *word)
 	for (size_t i = 0; len && row->names[i]; i++)
 		if (!strcasecmp(row->names[i], word) ||
 		    name_meant(row->names[i], word, len))
-			return i < row->parts ? TABLE_WHOLE : TABLE_IN_PART;
+			return i < row->parts  ? TABLE_WHOLE :
+			       i < row->within ? TABLE_IN_PART :
+						 TABLE_WITHIN;
 	return TABLE_NOT;
 }

@@ -172,4 +172,15 @@ wrong = subprocess.run([program, "explain", "maskd_attention"], capture_output=T
 assert wrong.returncode == 1 and wrong.stderr.strip().endswith("; did you mean 'masked_attention'?"), wrong
 wrong = subprocess.run([program, "explain", "capex"], capture_output=True, text=True)
 assert wrong.returncode == 1 and wrong.stderr.strip().endswith("; did you mean 'capex_usd'?"), wrong
-print(len(words), "words,", told, "keys of other files,", rows, "rows of tables")
+seen = set()
+# Every number of an answer, by its whole path or by its last word.
+explained = 0
+for line in open("tests/contract.txt"):
+    command, path = line.split()
+    if command.split("-")[0] in ("simulate", "compare", "bom", "plan", "validate") and path not in seen:
+        seen.add(path)
+        out = [subprocess.run([program, "explain", w], capture_output=True, text=True) for w in (path, path.split(".")[-1])]
+        assert any(o.returncode == 0 and o.stdout.strip() for o in out), line
+        explained += 1
+assert explained > 300, explained
+print(explained, "numbers of answers,", len(words), "words,", told, "keys of other files,", rows, "rows of tables")
