@@ -176,7 +176,7 @@ seen = set()
 # Every number of an answer, by its whole path or by its last word.
 explained = 0
 for line in open("tests/contract.txt"):
-    command, path = line.split()
+    command, path = line.split()[:2]
     if command.split("-")[0] in ("simulate", "compare", "bom", "plan", "validate") and path not in seen:
         seen.add(path)
         out = [subprocess.run([program, "explain", w], capture_output=True, text=True) for w in (path, path.split(".")[-1])]

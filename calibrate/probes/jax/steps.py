@@ -6,12 +6,13 @@ Optional: needs jax, optax and GPUs.
 
 CASES.json is a list of maps: `name`; `model`, keys of a Llama's config.json, and of a Qwen 3's (`qk_norm`: true), a
 Mistral's (`sliding_window`), a Gemma's (`hidden_act`, `tie_word_embeddings`) or a mixture's (`num_experts`,
-`num_experts_per_tok`, `moe_intermediate_size`); `seq`; `mbs`, sequences a GPU; and, where they differ from the default,
+`num_experts_per_tok`, `moe_intermediate_size`); `seq`; `mbs`, sequences a replica; and, where they differ from the default,
 `remat` ("none", "full", "products": what products with weights give is kept), `ga` (1) micro-batches a step, `unrolled`
-(false) instead of the scan, `optimizer` ("adamw", or "adafactor", "sgd", "sgd-momentum"), `capacity` of experts (none: no token is dropped),
+(false) instead of the scan, `tp` (1) GPUs that split each product, `optimizer` ("adamw", or "adafactor", "sgd", "sgd-momentum"), `capacity` of experts (none: no token is dropped),
 `trace` (false).
 
-Written as MaxText is: weights in fp32 laid over all GPUs (fsdp) and cast to bf16 where they are used, one
+Written as MaxText is: weights in fp32 laid over all GPUs (fsdp; with `tp` heads, the MLP's width and the words are split,
+and between layers each token's features) and cast to bf16 where they are used, one
 scan over the layers, cuDNN's attention, tokens to experts by a sort and ragged products or, under a capacity, by products
 with masks of tokens and slots, the loss in fp32, AdamW with moments in fp32, all in one program that XLA compiles.
 `step_s` is the mean of steps one behind the other, `alone_s` the median of steps after a wait,
@@ -155,9 +156,21 @@ def gradients_of(m, case, batch, weights, tokens):
     return jax.tree.map(lambda x: x / micro, sum_)
 
 
+COLUMNS, ROWS = {"q", "k", "v", "gate", "up"}, {"o", "down"}
+
+
+def split_layout(mesh, tree):
+    """Products by columns, then by rows; words of embedding and head."""
+    layers = {n: P(None, "fsdp", "tp") if n in COLUMNS else P(None, "tp", "fsdp") if n in ROWS else P() for n in tree["layers"]}
+    spec = {"embed": P("tp", "fsdp"), "norm": P(), "layers": layers}
+    if "head" in tree:
+        spec["head"] = P("fsdp", "tp")
+    return jax.tree.map(lambda s: NamedSharding(mesh, s), spec, is_leaf=lambda x: isinstance(x, P))
+
+
 def measured(case):
-    mesh = Mesh(jax.devices(), ("fsdp",))
-    m, gpus = case["model"], len(jax.devices())
+    m, gpus, tp = case["model"], len(jax.devices()), case.get("tp", 1)
+    mesh = jax.make_mesh((gpus // tp, tp), ("fsdp", "tp"), axis_types=(jax.sharding.AxisType.Auto,) * 2)
 
     def laid(shape):  # the longest side that is no layer's is what the GPUs share
         sides = shape[1:] if len(shape) > 2 else shape
@@ -168,13 +181,16 @@ def measured(case):
     is_shape = lambda x: isinstance(x, tuple)
     layout = jax.tree.map(lambda s: NamedSharding(mesh, P()) if len(s) == 1 or len(s) == 2 and s[0] == m["num_hidden_layers"]
                           else laid(s), tree, is_leaf=is_shape)
+    if tp > 1:
+        layout = split_layout(mesh, tree)
     create = lambda: jax.tree.map(lambda s: jnp.ones(s) if len(s) == 1 or s[0] == m["num_hidden_layers"] and len(s) == 2
                                   else 0.02 * jax.random.normal(jax.random.key(sum(s)), s), tree, is_leaf=is_shape)
     weights = jax.jit(create, out_shardings=layout)()
     optimizer = OPTIMIZERS[case.get("optimizer", "adamw")](1e-5)
     state = jax.jit(optimizer.init)(weights)
-    batch = NamedSharding(mesh, P("fsdp"))
-    tokens = jax.device_put(jax.random.randint(jax.random.key(1), (case["mbs"] * case.get("ga", 1) * gpus, case["seq"]), 0, m["vocab_size"]), batch)
+    batch = NamedSharding(mesh, P("fsdp", None, "tp") if tp > 1 else P("fsdp"))
+    tokens = jax.device_put(jax.random.randint(jax.random.key(1), (case["mbs"] * case.get("ga", 1) * gpus // tp, case["seq"]), 0, m["vocab_size"]),
+                            NamedSharding(mesh, P("fsdp")))
 
     @functools.partial(jax.jit, donate_argnums=(0, 1))
     def step(weights, state, tokens):
