@@ -188,11 +188,17 @@ def measured(case):
     weights = jax.jit(create, out_shardings=layout)()
     optimizer = OPTIMIZERS[case.get("optimizer", "adamw")](1e-5)
     state = jax.jit(optimizer.init)(weights)
+    if tp > 1:
+        whole = NamedSharding(mesh, P())
+        state = optax.tree_map_params(optimizer, jax.device_put, state, layout, transform_non_params=lambda x: jax.device_put(x, whole))
     batch = NamedSharding(mesh, P("fsdp", None, "tp") if tp > 1 else P("fsdp"))
     tokens = jax.device_put(jax.random.randint(jax.random.key(1), (case["mbs"] * case.get("ga", 1) * gpus // tp, case["seq"]), 0, m["vocab_size"]),
                             NamedSharding(mesh, P("fsdp")))
 
-    @functools.partial(jax.jit, donate_argnums=(0, 1))
+    # with tp XLA would lay small ones anew, and its program could not be called again
+    kept = {"out_shardings": (*jax.tree.map(lambda x: x.sharding, (weights, state)), None)} if tp > 1 else {}
+
+    @functools.partial(jax.jit, donate_argnums=(0, 1), **kept)
     def step(weights, state, tokens):
         value, gradients = gradients_of(m, case, batch, weights, tokens)
         changes, state = optimizer.update(gradients, state, weights)
