@@ -309,7 +309,7 @@ const char *file_input(const char *path)
 	return strcmp(path, "-") ? path : "/dev/stdin";
 }
 
-bool file_is_not_sqlite(const char *path)
+bool file_sqlite_loses(const char *path)
 {
 	return !*path || !strcmp(path, ":memory:") || text_begins_with(path, "file:");
 }

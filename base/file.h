@@ -38,9 +38,9 @@ void file_abandon(struct file_out *f);
 bool file_folder(const char *path, struct ft_error *err)
 	__attribute__((warn_unused_result));
 
-/* What SQLite would take for a database in memory, or for a URI that may name one: what is written
- * there is lost. */
-bool file_is_not_sqlite(const char *path);
+/* Would SQLite take it for a database in memory, or for a URI that may name one? What is written there
+ * is lost. */
+bool file_sqlite_loses(const char *path);
 
 bool file_exists(const char *path);
 

@@ -160,8 +160,7 @@ static const char *key_here(struct plain *r, const struct node *map, bool flow)
 
 	/* a map that looks its keys up takes none of another length than it says */
 	if (!key || !*key || strlen(key) > LONGEST_KEY || *r->p != ':' ||
-	    !strcmp(key, "<<") ||
-	    node_get(map, key))
+	    !strcmp(key, "<<") || node_get(map, key))
 		return NULL;
 	r->p++;
 	return is_blank(*r->p) || (flow && quotes) ? key : NULL;

@@ -292,7 +292,7 @@ int cmd_calibrate(int argc, char **argv)
 	for (size_t i = 0; i < sizeof(actions) / sizeof(*actions); i++) {
 		if (strcmp(actions[i].name, a.word.word[0]))
 			continue;
-		if (file_is_not_sqlite(a.store)) {
+		if (file_sqlite_loses(a.store)) {
 			ft_fail(&err, NULL,
 				"--store needs the path of a file, not '%s'", a.store);
 			return complain(&err);

@@ -345,8 +345,8 @@ static bool explain(struct explainer *e, const char *word, struct ft_error *err)
 {
 	const char *near;
 
-	if (has_letters(word) && (tell_all(e, word) || tell_without_unit(e, word) ||
-				  tell_path(e, word)))
+	if (has_letters(word) &&
+	    (tell_all(e, word) || tell_without_unit(e, word) || tell_path(e, word)))
 		return true;
 	near = has_letters(word) ? nearest(e, word) : NULL;
 	if (near)

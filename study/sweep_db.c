@@ -264,7 +264,7 @@ struct sweep_db *sweep_db_open(const char *path, const char *scenario,
 	d->path = arena_text(&d->mem, path);
 	d->scenario = arena_text(&d->mem, scenario);
 	d->n_keys = n_keys;
-	if (file_is_not_sqlite(path))
+	if (file_sqlite_loses(path))
 		ok = ft_fail(err, NULL, "--db needs the path of a file, not '%s'",
 			     path);
 	else if (sqlite3_open_v2(path, &d->db,

@@ -8,10 +8,11 @@
  *	free(json);
  *	ft_session_free(s);
  *
- * A session keeps what it has read (profiles, stacks, price books) and kernels it has predicted, up to
- * some hundred MB, and reads them anew beyond. It belongs to one thread at a time. Where the system has no
- * memory left, the process ends with "foretoken: error: out of memory" on stderr and status 1. These functions, and the keys of the JSON, stay what they
- * are within a major version; python/foretoken uses nothing else.
+ * A session keeps what it has read (profiles, stacks, price books) and kernels it has predicted, up
+ * to some hundred MB, and reads them anew beyond. It belongs to one thread at a time. Where the
+ * system has no memory left, the process ends with "foretoken: error: out of memory" on stderr and
+ * status 1. These functions, and the keys of the JSON, stay what they are within a major version;
+ * python/foretoken uses nothing else.
  */
 #ifndef FORETOKEN_REPORTS_SESSION_H
 #define FORETOKEN_REPORTS_SESSION_H
