@@ -166,8 +166,8 @@ $(PREFIX_IS):
 	@mkdir -p $(@D)
 	@rm -f $B/prefix-*
 	@touch $@
-$B/base/file.o build/fuzz/base/file.o: ALL_CFLAGS += -DFORETOKEN_PREFIX='"$(PREFIX)"'
-$B/base/file.o: $(PREFIX_IS)
+$B/base/find.o build/fuzz/base/find.o: ALL_CFLAGS += -DFORETOKEN_PREFIX='"$(PREFIX)"'
+$B/base/find.o: $(PREFIX_IS)
 $B/%.o: %.c
 	@mkdir -p $(@D)
 	@echo "  CC    $<"

@@ -2,8 +2,6 @@
 #include "base/file.h"
 
 #include <ctype.h>
-#include <dirent.h>
-#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -18,9 +16,8 @@
 #include "base/limits.h"
 #include "base/text.h"
 
-/* The world's failure, with errno; little memory ends the program. */
-static bool fail_errno(struct ft_error *err, const struct ft_mark *at, const char *what,
-		       int why)
+bool file_fail(struct ft_error *err, const struct ft_mark *at, const char *what,
+	       int why)
 {
 	if (why == ENOMEM)
 		out_of_memory();
@@ -74,7 +71,7 @@ static char *read_all(struct arena *mem, int fd, struct asked a, size_t *len,
 		ssize_t k = read_most(fd, text + n, a.cap - n);
 
 		if (k < 0) {
-			fail_errno(err, &at, "cannot be read: ", errno);
+			file_fail(err, &at, "cannot be read: ", errno);
 			return NULL;
 		}
 		n += (size_t)k;
@@ -108,7 +105,7 @@ char *file_read(struct arena *mem, const char *path, size_t limit, size_t *len,
 	if (fd < 0) {
 		struct ft_mark at = { .file = *path ? path : "''" };
 
-		fail_errno(err, &at, "", errno);
+		file_fail(err, &at, "", errno);
 		return NULL;
 	}
 	if (fstat(fd, &st))
@@ -319,189 +316,6 @@ bool file_exists(const char *path)
 	struct stat st;
 
 	return !stat(path, &st);
-}
-
-/* ROOT/leaf for a program in ROOT/place/...; NULL when it does not lie so. */
-static const char *root_above(struct arena *mem, const char *program, const char *place,
-			      const char *leaf)
-{
-	char *root = arena_text(mem, program), *slash;
-
-	while ((slash = strrchr(root, '/'))) {
-		bool here = !strcmp(slash + 1, place);
-
-		*slash = '\0';
-		if (here) {
-			const char *found = arena_printf(mem, "%s%s", root, leaf);
-
-			return file_exists(arena_printf(mem, "%s/hw/gpus", found)) ?
-				       found :
-				       NULL;
-		}
-	}
-	return NULL;
-}
-
-/* PREFIX/share/foretoken of a shared library in PREFIX/lib, this code's own; else NULL. */
-static const char *beside_library(struct arena *mem)
-{
-	static const char here; /* an address of this object */
-	char path[PATH_MAX];
-	Dl_info info;
-
-	if (!dladdr(&here, &info) || !info.dli_fname ||
-	    !strstr(info.dli_fname, "/libforetoken.so") ||
-	    !realpath(info.dli_fname, path))
-		return NULL;
-	return root_above(mem, path, "lib", "/share/foretoken");
-}
-
-/* The folders that may hold ours: $FORETOKEN_DATA; what was installed with the shared
- * library; the tree in whose build/ the program lies; PREFIX/share/foretoken of a program
- * in PREFIX/bin; the prefix. Never the current folder: what lies there may be anybody's. */
-static const char *data_root(struct arena *mem)
-{
-	const char *given = getenv("FORETOKEN_DATA"), *found;
-	char self[PATH_MAX];
-	ssize_t n;
-
-	if (given && *given)
-		return given;
-	found = beside_library(mem);
-	if (found)
-		return found;
-	n = readlink("/proc/self/exe", self, sizeof(self) - 1);
-	if (n > 0) {
-		self[n] = '\0';
-		found = root_above(mem, self, "build", "");
-		if (!found)
-			found = root_above(mem, self, "bin", "/share/foretoken");
-		if (found)
-			return found;
-	}
-	return FORETOKEN_PREFIX "/share/foretoken";
-}
-
-bool file_is_path(const char *name)
-{
-	return strchr(name, '/') || text_ends_with(name, ".yaml") ||
-	       text_ends_with(name, ".yml") || text_ends_with(name, ".json");
-}
-
-static int by_name(const void *a, const void *b)
-{
-	return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
-const char **file_list(struct arena *mem, const char *folder, size_t *n,
-		       struct ft_error *err)
-{
-	const char *path = arena_printf(mem, "%s/%s", data_root(mem), folder);
-	struct ft_mark at = { .file = path };
-	DIR *dir = opendir(path);
-	const char **name;
-	struct dirent *e;
-	size_t cap = 0;
-	bool ok;
-
-	*n = 0;
-	if (!dir) {
-		fail_errno(err, &at, "", errno);
-		return NULL;
-	}
-	name = arena_grow(mem, NULL, &cap, sizeof(*name));
-	for (errno = 0; (e = readdir(dir)); errno = 0) {
-		if (!text_ends_with(e->d_name, ".yaml"))
-			continue;
-		if (*n == cap)
-			name = ARENA_GROW(mem, name, &cap);
-		name[(*n)++] = arena_text_n(mem, e->d_name, strlen(e->d_name) - 5);
-	}
-	ok = !errno || fail_errno(err, &at, "", errno);
-	closedir(dir);
-	if (*n)
-		qsort(name, *n, sizeof(*name), by_name);
-	return ok ? name : NULL;
-}
-
-/* Is there a file? An error of another kind than its absence is told. */
-static bool look(struct arena *mem, const char *path, const struct ft_mark *at,
-		 bool *found, struct ft_error *err)
-{
-	struct stat st;
-
-	*found = !stat(path, &st);
-	if (*found || errno == ENOENT || errno == ENOTDIR)
-		return true;
-	return fail_errno(err, at, arena_printf(mem, "%s: ", path), errno);
-}
-
-bool file_may_name(const struct ft_mark *at)
-{
-	return !at || !at->file || !text_begins_with(at->file, FILE_FOREIGN);
-}
-
-static const char *find_path(struct arena *mem, const char *name,
-			     const struct ft_mark *at, struct ft_error *err)
-{
-	const char *path;
-	bool found;
-
-	if (!file_may_name(at)) {
-		ft_fail(err, at,
-			"'%.60s' is a path, and files are not read here; write the name "
-			"of a preset, or the map itself",
-			name);
-		return NULL;
-	}
-	if (!look(mem, name, at, &found, err))
-		return NULL;
-	if (found)
-		return arena_text(mem, name);
-	/* a path in a file may be meant from that file's folder */
-	if (at && at->file && name[0] != '/') {
-		path = file_beside(mem, at->file, name);
-		if (file_exists(path))
-			return path;
-	}
-	ft_fail(err, at, "there is no file %s", name);
-	return NULL;
-}
-
-const char *file_find(struct arena *mem, const char *folder, const char *name,
-		      const struct ft_mark *at, struct ft_error *err)
-{
-	const char *path, *near, **known;
-	struct ft_error ignored;
-	bool found;
-	size_t n;
-
-	if (file_is_path(name))
-		return find_path(mem, name, at, err);
-	path = arena_printf(mem, "%s/%s/%s.yaml", data_root(mem), folder, name);
-	if (!look(mem, path, at, &found, err))
-		return NULL;
-	if (found)
-		return path;
-	known = file_list(mem, folder, &n, &ignored);
-	if (!known) {
-		ft_fail(err, at,
-			"'%s' cannot be looked up: there is no %s/%s; FORETOKEN_DATA "
-			"names the folder that holds hw, models, stacks and cost",
-			name, data_root(mem), folder);
-		return NULL;
-	}
-	near = text_nearest(name, known, n);
-	if (near && !strcmp(near, name))
-		ft_fail(err, at, "there is no file %s, though its folder lists it",
-			path);
-	else if (near)
-		ft_fail(err, at, "unknown name '%s' in %s/; did you mean '%s'?", name,
-			folder, near);
-	else
-		ft_fail(err, at, "unknown name '%s' in %s/; known: %s", name, folder,
-			n ? text_join(mem, known, n) : "none");
-	return NULL;
 }
 
 const char *file_stem(struct arena *mem, const char *path)

@@ -38,6 +38,10 @@ void file_abandon(struct file_out *f);
 bool file_folder(const char *path, struct ft_error *err)
 	__attribute__((warn_unused_result));
 
+/* The world's failure, with errno; little memory ends the program. */
+bool file_fail(struct ft_error *err, const struct ft_mark *at, const char *what,
+	       int why);
+
 /* Would SQLite take it for a database in memory, or for a URI that may name one? What is written there
  * is lost. */
 bool file_sqlite_loses(const char *path);

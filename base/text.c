@@ -166,20 +166,29 @@ void text_visible(const char *text, char *to, size_t n)
 /* How many bytes the character at p has; 0: it is none of UTF-8. */
 static size_t character(const unsigned char *p)
 {
-	size_t n = *p < 0x80 ? 1 :
-		   *p < 0xc2 ? 0 :
-		   *p < 0xe0 ? 2 :
-		   *p < 0xf0 ? 3 :
-		   *p < 0xf5 ? 4 :
-			       0;
+	static const struct {
+		unsigned mask, lead, least;
+	} forms[] = { { 0x80, 0, 0 },
+		      { 0xe0, 0xc0, 0x80 },
+		      { 0xf0, 0xe0, 0x800 },
+		      { 0xf8, 0xf0, 0x10000 } };
 
-	for (size_t i = 1; i < n; i++)
-		if ((p[i] & 0xc0) != 0x80)
-			return 0;
-	if ((*p == 0xe0 && p[1] < 0xa0) || (*p == 0xed && p[1] > 0x9f) ||
-	    (*p == 0xf0 && p[1] < 0x90) || (*p == 0xf4 && p[1] > 0x8f))
-		return 0;
-	return n;
+	for (size_t n = 0; n < 4; n++) {
+		unsigned value = *p & ~forms[n].mask;
+
+		if ((*p & forms[n].mask) != forms[n].lead)
+			continue;
+		for (size_t i = 1; i <= n; i++) {
+			if ((p[i] & 0xc0) != 0x80)
+				return 0;
+			value = value << 6 | (p[i] & 0x3f);
+		}
+		return value < forms[n].least || value > 0x10ffff ||
+				       value >> 11 == 0xd800 >> 11 ?
+			       0 :
+			       n + 1;
+	}
+	return 0;
 }
 
 void text_mend(char *text)

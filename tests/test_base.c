@@ -6,7 +6,6 @@
 #include "base/arena.h"
 #include "base/csv.h"
 #include "base/file.h"
-#include "base/limits.h"
 #include "base/reader.h"
 #include "base/text.h"
 
@@ -259,51 +258,6 @@ static void yaml_nodes_know_their_place(void **state)
 	arena_release(&mem);
 }
 
-/* JSON's two halves of a character are one; half of one is none, and a backslash of its own is text. */
-static void halves_of_a_character_are_joined(void **state)
-{
-	static const char *const cases[][2] = {
-		{ "[\"\\ud83d\\ude00\"]", "\xf0\x9f\x98\x80" },
-		{ "[\"a\\uD83D\\uDE00z\"]", "a\xf0\x9f\x98\x80z" },
-		{ "[\"\\\\ud83d\\\\ude00\"]", "\\ud83d\\ude00" },
-		{ "[\"\\\\\\udbff\\udfff\"]", "\\\xf4\x8f\xbf\xbf" },
-		{ "[\"\\ud83d\"]", NULL },
-		{ "[\"\\ud83d\\u0041\"]", NULL },
-		{ "[\"\\ude00\\ud83d\"]", NULL },
-		{ "[\"\\ud8", NULL },
-	};
-
-	(void)state;
-	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
-		struct arena mem = { 0 };
-		struct ft_error err;
-		struct node *n = yaml(&mem, cases[i][0], &err);
-
-		assert_int_equal(n != NULL, cases[i][1] != NULL);
-		if (n)
-			assert_string_equal(n->item[0]->text, cases[i][1]);
-		arena_release(&mem);
-	}
-}
-
-/* What a file may not be, a text may not be. */
-static void a_text_is_as_long_as_a_file(void **state)
-{
-	char *text = malloc(LIMIT_YAML_BYTES + 2);
-	struct arena mem = { 0 };
-	struct ft_error err;
-
-	(void)state;
-	memset(text, ' ', LIMIT_YAML_BYTES + 1);
-	memcpy(text, "a: 1", 4);
-	assert_non_null(node_read_text(&mem, "t", text, LIMIT_YAML_BYTES, &err));
-	assert_null(node_read_text(&mem, "t", text, LIMIT_YAML_BYTES + 1, &err));
-	assert_non_null(strstr(err.text, "is too large: more than 16777216 bytes"));
-	assert_string_equal(err.file, "t");
-	arena_release(&mem);
-	free(text);
-}
-
 static void bad_yaml_is_one_clear_error(void **state)
 {
 	static const struct {
@@ -534,8 +488,6 @@ int main(void)
 		cmocka_unit_test(csv_mistakes_have_a_line),
 		cmocka_unit_test(yaml_nodes_know_their_place),
 		cmocka_unit_test(bad_yaml_is_one_clear_error),
-		cmocka_unit_test(halves_of_a_character_are_joined),
-		cmocka_unit_test(a_text_is_as_long_as_a_file),
 		cmocka_unit_test(aliases_cannot_explode),
 		cmocka_unit_test(set_overrides_and_makes_maps),
 		cmocka_unit_test(unknown_keys_name_the_nearest),

@@ -22,8 +22,7 @@
 extern "C" {
 #endif
 
-struct node; /* a document, read by this tree's base/node.h; other programs give paths, or texts as in
-	      * reports_session.h */
+struct node; /* a document of base/node.h; other programs give paths or texts */
 struct ft_evidence;
 struct ft_ranks;
 
@@ -33,8 +32,7 @@ struct ft_shelf;
 
 struct ft_shelf *ft_shelf_new(void);
 void ft_shelf_free(struct ft_shelf *shelf);
-/* Between questions of a program that asks on and on: a shelf that holds much, 256 clusters or 65,536
- * predictions, is freed, and another takes its place. */
+/* Between questions: one that holds much (256 clusters, 65,536 predictions) is freed and replaced. */
 void ft_shelf_renew(struct ft_shelf **shelf);
 
 /* The scenario's `run`: what is to be trained, and within what. 0: not said. */
