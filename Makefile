@@ -23,6 +23,8 @@ CFLAGS  ?= $(if $(SAN),-O1 -g1,-O2 -g)
 PREFIX  ?= /usr/local
 comma   := ,
 B       := build/$(if $(SAN),san,$(if $(COV),cov,rel))
+# names the PREFIX that was compiled in last
+PREFIX_IS := $B/prefix$(subst /,-,$(PREFIX))
 FOLDERS := base hw models stacks traces sim recorded cost study calibrate reports serve
 VERSION := 0.1
 
@@ -161,7 +163,6 @@ $B/base/version.o: base/version.c $(LIB_SRC) $(HEADERS)
 	@echo "  CC    $<"
 	$(Q)$(CC) $(ALL_CFLAGS) -DFORETOKEN_BUILD="\"$$(cat $(LIB_SRC) $(HEADERS) | cksum | tr ' ' -)\"" -c -o $@ $<
 # it knows where things are installed: compiled anew where PREFIX is another than last time
-PREFIX_IS := $B/prefix$(subst /,-,$(PREFIX))
 $(PREFIX_IS):
 	@mkdir -p $(@D)
 	@rm -f $B/prefix-*
