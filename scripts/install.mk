@@ -32,7 +32,7 @@ $B/install/libforetoken.so: $(call OBJ,$(LIB_SRC)) $(PAGES) scripts/foretoken.ma
 	$(Q)$(CC) -shared -Wl,-z,relro,-z,now -Wl,-soname,$(SONAME) \
 		-Wl,--version-script=scripts/foretoken.map $(filter -fsan%,$(LDFLAGS)) -o $@ $(filter %.o,$^) $(LDLIBS)
 
-$B/install/foretoken.pc: Makefile scripts/install.mk $(PREFIX_IS)
+$B/install/foretoken.pc: Makefile scripts/install.mk $(PREFIX_NEW)
 	@mkdir -p $(@D)
 	@printf '%s\n' 'prefix=$(PREFIX)' 'includedir=$${prefix}/include' \
 		'libdir=$${prefix}/lib' '' 'Name: foretoken' \
