@@ -23,9 +23,6 @@ CFLAGS  ?= $(if $(SAN),-O1 -g1,-O2 -g)
 PREFIX  ?= /usr/local
 comma   := ,
 B       := build/$(if $(SAN),san,$(if $(COV),cov,rel))
-# a file names the PREFIX that was compiled in last; what knows it is made anew under another
-PREFIX_IS := $B/prefix$(subst /,-,$(PREFIX))
-PREFIX_NEW := $(if $(wildcard $(PREFIX_IS)),,new-prefix)
 FOLDERS := base hw models stacks traces sim recorded cost study calibrate reports serve
 VERSION := 0.1
 
@@ -89,7 +86,7 @@ PAGES       := $B/report_page.o $B/serve_page.o
 DATA     := $(wildcard hw/gpus/* hw/nodes/* hw/fabrics/* hw/parts/* hw/sites/* models/*.yaml stacks/*.yaml stacks/ccl/* cost/prices/* cost/factors.yaml \
             study/ranges.yaml study/groups.csv study/residuals.csv study/residuals-unnamed.csv)
 
-.PHONY: new-prefix all help deps demo check check-only coverage coverage-tests mutants rules format validate residuals profiles search bench fuzz fuzz-mutants golden clean
+.PHONY: all help deps demo check check-only coverage coverage-tests mutants rules format validate residuals profiles search bench fuzz fuzz-mutants golden clean
 .SECONDARY:
 all: $(if $(SAN)$(COV),$B/foretoken,build/foretoken) $(MPI)
 
@@ -163,12 +160,6 @@ $B/base/version.o: base/version.c $(LIB_SRC) $(HEADERS)
 	@mkdir -p $(@D)
 	@echo "  CC    $<"
 	$(Q)$(CC) $(ALL_CFLAGS) -DFORETOKEN_BUILD="\"$$(cat $(LIB_SRC) $(HEADERS) | cksum | tr ' ' -)\"" -c -o $@ $<
-new-prefix:
-	@mkdir -p $B
-	@rm -f $B/prefix-*
-	@touch $(PREFIX_IS)
-$B/base/find.o build/fuzz/base/find.o: ALL_CFLAGS += -DFORETOKEN_PREFIX='"$(PREFIX)"'
-$B/base/find.o: $(PREFIX_NEW)
 $B/%.o: %.c
 	@mkdir -p $(@D)
 	@echo "  CC    $<"

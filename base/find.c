@@ -12,6 +12,10 @@
 #include "base/file.h"
 #include "base/text.h"
 
+#ifndef FORETOKEN_PREFIX /* that of the installed libraries: scripts/install.mk */
+#define FORETOKEN_PREFIX "/usr/local"
+#endif
+
 /* ROOT/leaf for a program in ROOT/place/...; NULL when it does not lie so. */
 static const char *root_above(struct arena *mem, const char *program, const char *place,
 			      const char *leaf)

@@ -13,10 +13,23 @@ PYTHON  ?= $(firstword $(wildcard /usr/bin/python3) python3)
 PYTHON_DIR ?= $(or $(shell $(PYTHON) -c 'import site; print(next((p for p in site.getsitepackages() if p.startswith("$(PREFIX)/lib/")), ""))' 2>/dev/null),$(PREFIX)/lib/python3/dist-packages)
 MODULE   = $(DESTDIR)$(PYTHON_DIR)/foretoken
 
-.PHONY: install uninstall
+.PHONY: install uninstall new-prefix
+
+# what says where data lie knows PREFIX in the libraries, and is made anew under another: a file names the last. The
+# program knows by where it lies itself
+PREFIX_IS := $B/install/prefix$(subst /,-,$(PREFIX))
+PREFIX_NEW := $(if $(wildcard $(PREFIX_IS)),,new-prefix)
+INSTALLED := $(filter-out $B/base/find.o,$(call OBJ,$(LIB_SRC))) $B/install/find.o
+new-prefix:
+	@mkdir -p $B/install
+	@rm -f $B/install/prefix-*
+	@touch $(PREFIX_IS)
+$B/install/find.o: base/find.c base/file.h $(PREFIX_NEW)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(ALL_CFLAGS) -DFORETOKEN_PREFIX='"$(PREFIX)"' -c -o $@ $<
 
 # one object in which only ft_* is seen from outside
-$B/install/libforetoken.a: $(call OBJ,$(LIB_SRC)) $(PAGES)
+$B/install/libforetoken.a: $(INSTALLED) $(PAGES)
 	@mkdir -p $(@D)
 	@echo "  AR    $@"
 	$(Q)$(LD) -r -o $(@D)/foretoken.o $^
@@ -26,7 +39,7 @@ $B/install/libforetoken.a: $(call OBJ,$(LIB_SRC)) $(PAGES)
 
 # the same as a shared library: what ft_* says stays within a major version
 SONAME := libforetoken.so.$(firstword $(subst ., ,$(VERSION)))
-$B/install/libforetoken.so: $(call OBJ,$(LIB_SRC)) $(PAGES) scripts/foretoken.map
+$B/install/libforetoken.so: $(INSTALLED) $(PAGES) scripts/foretoken.map
 	@mkdir -p $(@D)
 	@echo "  LINK  $@"
 	$(Q)$(CC) -shared -Wl,-z,relro,-z,now -Wl,-soname,$(SONAME) \
