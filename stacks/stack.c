@@ -198,7 +198,7 @@ static bool read_layout(const struct node *node, struct ft_layout_rules *l,
 	l->optimizer_kernels = read_int(&r, "optimizer_kernels", 1, UINT16_MAX, 8);
 	l->metrics = read_int(&r, "metrics", 0, 10, 0);
 	l->head_chunks = read_int(&r, "head_chunks", 1, 4096, 1);
-	l->expert_imbalance = read_quantity(&r, "expert_imbalance", DIM_NONE, 1);
+	l->expert_spread = read_quantity(&r, "expert_spread", DIM_NONE, 0);
 	l->fp8_windows_back = read_bool(&r, "fp8_windows_back", l->windows);
 	l->vocab_multiple = read_int(&r, "vocab_multiple", 0, 1 << 20, 0);
 	l->attention_block = read_int(&r, "attention_block", 0, 1 << 20, 0);

@@ -129,7 +129,7 @@ static bool may_be_forced(const struct ft_scenario *s)
 {
 	const struct ft_layout_rules *l = &s->stack->layout;
 
-	return dealt(s) && (l->expert_imbalance > 1 || l->forced_in_turn);
+	return dealt(s) && (l->expert_spread > 0 || l->forced_in_turn);
 }
 
 /* A backward and a forward of two micro-batches side by side, as foretoken-scenario(5) has it. */
@@ -160,7 +160,7 @@ static const struct idle_key told[] = {
 	  "with ep above 1 and several micro-batches, without fsdp and hsdp, and in a pipeline with vpp above 1, but not under zbv",
 	  "false" },
 	{ "moe_force_balance", may_be_forced, false,
-	  "with ep above 1, under a stack with expert_imbalance or forced_in_turn",
+	  "with ep above 1, under a stack with expert_spread or forced_in_turn",
 	  "false" },
 };
 enum { TOLD = sizeof(told) / sizeof(*told) };

@@ -195,7 +195,7 @@ static const struct absent of_stack[] = {
 	STACK("fsdp_copy_gradient", fsdp_copy_grad_bytes, REAL, 0),
 	STACK("optimizer", optimizer_bytes, REAL, 0),
 	STACK("optimizer_kernels", optimizer_kernels, WHOLE, 8),
-	STACK("expert_imbalance", expert_imbalance, REAL, 1),
+	STACK("expert_spread", expert_spread, REAL, 0),
 	STACK("forced_in_turn", forced_in_turn, TRUTH, false),
 	STACK("bucket", bucket_bytes, REAL, 0),
 	STACK("bucket_copy", bucket_copy_bytes, REAL, 0),

@@ -107,7 +107,7 @@ static const struct {
 	{ "optimizer", "B", offsetof(struct ft_stack, layout.optimizer_bytes) },
 	{ "bucket", "B", offsetof(struct ft_stack, layout.bucket_bytes) },
 	{ "bucket_copy", "B", offsetof(struct ft_stack, layout.bucket_copy_bytes) },
-	{ "expert_imbalance", "", offsetof(struct ft_stack, layout.expert_imbalance) },
+	{ "expert_spread", "", offsetof(struct ft_stack, layout.expert_spread) },
 };
 
 static const struct {

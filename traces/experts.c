@@ -8,10 +8,12 @@
  * they sort on arrival and add up on the way back. The host asks for the numbers of
  * tokens and waits for them, unless all inputs are padded to a capacity or the whole
  * layer is in a CUDA graph. Under sequence parallelism a rank routes its slice of
- * the tokens. The fullest rank sets the pace: expert_imbalance of the stack, where
+ * the tokens. The fullest rank sets the pace, by the stack's expert_spread, where
  * routing is neither forced nor padded.
  */
 #include <math.h>
+
+#include <gsl/gsl_cdf.h>
 
 #include "traces/autocast.h"
 #include "traces/beside.h"
@@ -46,13 +48,26 @@ int64_t experts_rows(const struct builder *b)
 	return all ? b->plan->ep : 1;
 }
 
-static double uneven(const struct builder *b)
+/* Tokens of the fullest of n ranks over the mean's, where the loads of E experts have the deviation c: those of
+ * ranks with E / n of them, which add up to E, are normal numbers of which the largest is expected
+ * c sqrt(n / (E - 1)) z above the mean, z the normal quantile of (n - 3/8) / (n + 1/4) (Blom). */
+static double fullest(double spread, int64_t experts, int64_t ranks)
+{
+	double n = (double)ranks;
+
+	if (ranks < 2)
+		return 1;
+	return 1 + spread * sqrt(n / ((double)experts - 1)) *
+			   gsl_cdf_ugaussian_Pinv((n - 0.375) / (n + 0.25));
+}
+
+static double uneven(const struct builder *b, const struct ft_layer *l)
 {
 	if (b->plan->capacity_factor > 0)
 		return b->plan->capacity_factor;
-	if (b->plan->force_balance || b->plan->ep == 1) /* each rank has all experts */
+	if (b->plan->force_balance)
 		return 1;
-	return b->rules->expert_imbalance;
+	return fullest(b->rules->expert_spread, l->experts, b->plan->ep);
 }
 
 static struct ft_fanout fanout_of(const struct builder *b, const struct ft_layer *l)
@@ -80,14 +95,14 @@ static struct routed routed_of(const struct builder *b, const struct ft_layer *l
 	}
 	r.tokens = p->sequence_parallel ? b->tokens / p->tp : b->tokens;
 	r.copies =
-		(int64_t)((double)(r.tokens * experts_used(b, l) * p->etp) * uneven(b));
+		(int64_t)((double)(r.tokens * experts_used(b, l) * p->etp) * uneven(b, l));
 	r.rows = r.copies * experts_rows(b);
 	r.gathered = p->etp;
 	r.local = l->experts / p->ep;
 	r.width = l->expert_intermediate / p->etp;
 	r.bytes = 2 * (double)(r.tokens * r.h) * sent;
-	if (!r.direct && b->plan->capacity_factor > 0)
-		r.bytes *= b->plan->capacity_factor;
+	if (!r.direct || !(b->plan->capacity_factor > 0))
+		r.bytes *= uneven(b, l); /* that the fullest rank takes in */
 	r.gated = b->model->activation == FT_SWIGLU;
 	return r;
 }

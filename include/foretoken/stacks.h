@@ -202,7 +202,7 @@ struct ft_layout_rules {
 	double table_kept_bytes;     /* of gradients: a larger table's memory is new */
 	double table_kept_often_bytes; /* the same where a step lists others as large */
 	double optimizer_bytes;	       /* moved per parameter; 0: by the formats */
-	double expert_imbalance;       /* copies of the fullest rank / the mean's */
+	double expert_spread; /* deviation of experts' loads / their mean, where routing is free */
 	double bucket_bytes;	       /* of a gradient reduction; 0: Megatron's rule */
 	double bucket_copy_bytes;      /* per parameter, into it and out of it */
 	double scan_kept_bytes;	       /* moved for a byte that a scan's turn keeps */
