@@ -90,7 +90,7 @@
 	  "is not between") \
 	X(CHUNK_RUNS, 1048576, "stages x chunks a stage x micro-batches of a step", \
 	  "is too much to simulate") \
-	X(STEP_OPS, 10000000, "operations run in one simulated step", \
+	X(STEP_OPS, 20000000, "operations run in one simulated step", \
 	  "is too much to simulate") \
 	X(TIMELINE_OPS, 2000000, "operations run in one simulated step with --timeline", \
 	  "is too much to draw") \
