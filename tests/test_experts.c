@@ -29,9 +29,10 @@ static double blom_fullest(int64_t experts, int64_t ep)
 {
 	double n = (double)ep;
 
-	return ep < 2 ? 1 :
-			1 + 0.6 * sqrt(n / ((double)experts - 1)) *
-				    gsl_cdf_ugaussian_Pinv((n - 0.375) / (n + 0.25));
+	return ep < 2 ?
+		       1 :
+		       1 + 0.6 * sqrt(n / ((double)experts - 1)) *
+				       gsl_cdf_ugaussian_Pinv((n - 0.375) / (n + 0.25));
 }
 
 static void exchanges_move_what_their_dispatcher_sends(void **state)
@@ -61,8 +62,7 @@ static void exchanges_move_what_their_dispatcher_sends(void **state)
 				assert_true(s.n == 0);
 			else
 				near_frac(s.bytes,
-					  each * want *
-						  blom_fullest(d.experts, d.ep),
+					  each * want * blom_fullest(d.experts, d.ep),
 					  direct ? 0.01 : 1e-9);
 		}
 		if (d.ep > 1)
@@ -120,7 +120,8 @@ static double drawn_fullest(double c, int experts, int ep)
 		for (int e = 0; e < experts; e++) {
 			load[e] = 0;
 			for (int i = 0; i < 12; i++) /* nearly normal */
-				load[e] += (double)rnd_below(&seed, 1 << 20) / (1 << 20);
+				load[e] +=
+					(double)rnd_below(&seed, 1 << 20) / (1 << 20);
 			load[e] -= 6;
 			mean += load[e] / experts;
 		}
@@ -141,19 +142,22 @@ static double drawn_fullest(double c, int experts, int ep)
  * pads to just so many. */
 static void the_fullest_rank_follows_from_loads(void **state)
 {
-	static const int cases[][2] = { { 8, 8 }, { 8, 4 }, { 8, 2 }, { 64, 8 }, { 64, 64 } };
+	static const int cases[][2] = {
+		{ 8, 8 }, { 8, 4 }, { 8, 2 }, { 64, 8 }, { 64, 64 }
+	};
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
 		struct parts p;
 		char model[400], plan[200];
 
-		snprintf(model, sizeof(model),
-			 "{model_type: qwen3_moe, hidden_size: 512, num_hidden_layers: 2, "
-			 "num_attention_heads: 8, vocab_size: 512, intermediate_size: 512, "
-			 "num_experts: %d, num_experts_per_tok: 4, "
-			 "moe_intermediate_size: 256, n_shared_experts: 0}",
-			 cases[i][0]);
+		snprintf(
+			model, sizeof(model),
+			"{model_type: qwen3_moe, hidden_size: 512, num_hidden_layers: 2, "
+			"num_attention_heads: 8, vocab_size: 512, intermediate_size: 512, "
+			"num_experts: %d, num_experts_per_tok: 4, "
+			"moe_intermediate_size: 256, n_shared_experts: 0}",
+			cases[i][0]);
 		snprintf(plan, sizeof(plan),
 			 "{sequence_length: 4096, global_batch_size: 64, "
 			 "micro_batch_size: 1, parallel: {ep: %d}}",

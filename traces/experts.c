@@ -87,6 +87,7 @@ static struct routed routed_of(const struct builder *b, const struct ft_layer *l
 	const struct ft_plan *p = b->plan;
 	struct routed r = { .h = ft_layer_expert_hidden(b->model, l) };
 	double sent = (double)l->experts_per_token;
+	int64_t mean;
 
 	r.direct = p->dispatcher != FT_DISPATCH_ALLTOALL;
 	if (r.direct) {
@@ -94,9 +95,10 @@ static struct routed routed_of(const struct builder *b, const struct ft_layer *l
 		sent = ft_fanout_reached(r.fanout, (double)p->ep);
 	}
 	r.tokens = p->sequence_parallel ? b->tokens / p->tp : b->tokens;
-	r.copies =
-		(int64_t)((double)(r.tokens * experts_used(b, l) * p->etp) * uneven(b, l));
-	r.rows = r.copies * experts_rows(b);
+	mean = r.tokens * experts_used(b, l) * p->etp;
+	r.copies = (int64_t)((double)mean * uneven(b, l));
+	/* arrays for what all ranks could send are as long however it is spread */
+	r.rows = experts_rows(b) > 1 ? mean * experts_rows(b) : r.copies;
 	r.gathered = p->etp;
 	r.local = l->experts / p->ep;
 	r.width = l->expert_intermediate / p->etp;

@@ -203,10 +203,10 @@ struct ft_layout_rules {
 	double table_kept_often_bytes; /* the same where a step lists others as large */
 	double optimizer_bytes;	       /* moved per parameter; 0: by the formats */
 	double expert_spread; /* deviation of experts' loads / their mean, where routing is free */
-	double bucket_bytes;	       /* of a gradient reduction; 0: Megatron's rule */
-	double bucket_copy_bytes;      /* per parameter, into it and out of it */
-	double scan_kept_bytes;	       /* moved for a byte that a scan's turn keeps */
-	int64_t optimizer_kernels;     /* launches of one update */
+	double bucket_bytes;	   /* of a gradient reduction; 0: Megatron's rule */
+	double bucket_copy_bytes;  /* per parameter, into it and out of it */
+	double scan_kept_bytes;	   /* moved for a byte that a scan's turn keeps */
+	int64_t optimizer_kernels; /* launches of one update */
 	int64_t metrics; /* losses that are computed besides, by plain kernels */
 	int64_t head_chunks; /* parts of a micro-batch that head and loss take in turn, both ways */
 	bool pads_products; /* to edges of multiples of 8 */
