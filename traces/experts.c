@@ -8,106 +8,14 @@
  * they sort on arrival and add up on the way back. The host asks for the numbers of
  * tokens and waits for them, unless all inputs are padded to a capacity or the whole
  * layer is in a CUDA graph. Under sequence parallelism a rank routes its slice of
- * the tokens. The fullest rank sets the pace, by the stack's expert_spread, where
- * routing is neither forced nor padded.
+ * the tokens.
  */
-#include <math.h>
-
-#include <gsl/gsl_cdf.h>
-
 #include "traces/autocast.h"
 #include "traces/beside.h"
 #include "traces/block.h"
 #include "traces/casts.h"
 #include "traces/masked.h"
-
-struct routed {
-	int64_t tokens, copies;	 /* this rank routes; copies it computes: */
-	int64_t rows;		 /* of its arrays: */
-	int64_t gathered;	 /* of so many ranks' (etp) */
-	int64_t h, width, local; /* h: of what experts read and write */
-	double bytes;		 /* of one exchange, this rank's buffer */
-	struct ft_fanout fanout;
-	bool gated, direct; /* direct: by a kernel that sends a token once */
-};
-
-bool runs_all_experts(const struct builder *b)
-{
-	return b->model->all_experts && b->rules->model_classes;
-}
-
-int64_t experts_used(const struct builder *b, const struct ft_layer *l)
-{
-	return runs_all_experts(b) ? l->experts : l->experts_per_token;
-}
-
-int64_t experts_rows(const struct builder *b)
-{
-	bool all = b->rules->static_buffers && !(b->plan->capacity_factor > 0);
-
-	return all ? b->plan->ep : 1;
-}
-
-/* Tokens of the fullest of n ranks over the mean's, where the loads of E experts have the deviation c: those of
- * ranks with E / n of them, which add up to E, are normal numbers of which the largest is expected
- * c sqrt(n / (E - 1)) z above the mean, z the normal quantile of (n - 3/8) / (n + 1/4) (Blom). */
-static double fullest(double spread, int64_t experts, int64_t ranks)
-{
-	double n = (double)ranks;
-
-	if (ranks < 2)
-		return 1;
-	return 1 + spread * sqrt(n / ((double)experts - 1)) *
-			   gsl_cdf_ugaussian_Pinv((n - 0.375) / (n + 0.25));
-}
-
-static double uneven(const struct builder *b, const struct ft_layer *l)
-{
-	if (b->plan->capacity_factor > 0)
-		return b->plan->capacity_factor;
-	if (b->plan->force_balance)
-		return 1;
-	return fullest(b->rules->expert_spread, l->experts, b->plan->ep);
-}
-
-static struct ft_fanout fanout_of(const struct builder *b, const struct ft_layer *l)
-{
-	double copies = (double)l->experts_per_token;
-
-	if (b->plan->force_balance && b->rules->forced_in_turn)
-		return (struct ft_fanout){ copies, 0, (double)l->experts };
-	if (l->groups_per_token < l->groups)
-		return (struct ft_fanout){ copies, (double)l->groups_per_token,
-					   (double)l->groups };
-	return (struct ft_fanout){ .copies = copies };
-}
-
-static struct routed routed_of(const struct builder *b, const struct ft_layer *l)
-{
-	const struct ft_plan *p = b->plan;
-	struct routed r = { .h = ft_layer_expert_hidden(b->model, l) };
-	double sent = (double)l->experts_per_token;
-	int64_t mean;
-
-	r.direct = p->dispatcher != FT_DISPATCH_ALLTOALL;
-	if (r.direct) {
-		r.fanout = fanout_of(b, l);
-		sent = ft_fanout_reached(r.fanout, (double)p->ep);
-	}
-	r.tokens = p->sequence_parallel ? b->tokens / p->tp : b->tokens;
-	mean = r.tokens * experts_used(b, l) * p->etp;
-	r.copies = (int64_t)((double)mean * uneven(b, l));
-	/* arrays for what all ranks could send are as long however it is spread */
-	r.rows = experts_rows(b) > 1 ? mean * experts_rows(b) : r.copies;
-	r.gathered = p->etp;
-	r.local = l->experts / p->ep;
-	r.width = l->expert_intermediate / p->etp;
-	r.bytes = 2 * (double)(r.tokens * r.h) * sent;
-	if (!r.direct || !(b->plan->capacity_factor > 0))
-		r.bytes *= uneven(b, l); /* that the fullest rank takes in */
-	r.gated = b->model->activation == FT_SWIGLU;
-	return r;
-}
+#include "traces/routed.h"
 
 /* The host asks the GPU for a number, and waits for it; not where a graph holds what runs. */
 static void host_asks(struct builder *b)
