@@ -16,6 +16,12 @@ static bool sharded_units(const struct ft_scenario *s)
 	return s->plan->sharding == FT_FSDP || s->plan->sharding == FT_HSDP;
 }
 
+/* What a scan keeps, it keeps for backward by what is computed again. */
+static bool units_may_stay(const struct ft_scenario *s)
+{
+	return sharded_units(s) && !s->stack->layout.scan_layers;
+}
+
 static bool shard_groups(const struct ft_scenario *s)
 {
 	return s->plan->sharding == FT_HSDP;
@@ -102,7 +108,8 @@ static const struct idle_key keys[] = {
 	  NULL },
 	{ "overlap.param_gather", zero, false, "with sharding zero1 or zero2",
 	  "false" },
-	{ "reshard_after_forward", sharded_units, false, "with sharding fsdp or hsdp",
+	{ "reshard_after_forward", units_may_stay, false,
+	  "with sharding fsdp or hsdp, under a stack that does not scan the layers",
 	  "true" },
 	{ "sync_each_micro_batch", sharded_units, false, "with sharding fsdp or hsdp",
 	  "true" },

@@ -4,6 +4,7 @@
 #include "traces/memory.h"
 #include "traces/muon.h"
 #include "traces/offload.h"
+#include "traces/scan.h"
 #include "traces/sharding.h"
 #include "traces/stage.h"
 
@@ -75,9 +76,8 @@ static unsigned unit_variant(const struct builder *b, const struct pass *p, bool
 			     bool top)
 {
 	bool alone = top && !p->last && b->plan->reshard_after_forward;
-	bool behind_head =
-		top && p->last && b->plan->reshard_after_forward &&
-		(b->rules->fsdp_copy_grad_bytes > 0 || b->rules->scan_layers);
+	bool behind_head = top && p->last && b->plan->reshard_after_forward &&
+			   b->rules->fsdp_copy_grad_bytes > 0;
 
 	return (edge ? V_EDGE : 0) | (alone ? V_GATHER : 0) | (behind_head ? V_TOP : 0);
 }
@@ -93,6 +93,8 @@ static struct layer_call backward_call(struct stage *st, struct pass *p, int64_t
 		own |= V_FIRST;
 	if (fsdp)
 		own |= unit_variant(b, p, edge, top);
+	if (is_stacked(b) && top) /* whose gradients the scan lays out at once */
+		own |= V_TOP;
 	own |= fetch_variant(b, edge, top);
 	if (v & V_SYNC && !fsdp)
 		own |= bucket_behind(b, &p->since, l, edge);
