@@ -112,18 +112,19 @@ static void route(const struct ft_mesh *m, int from, int before[MOST])
 			}
 }
 
-double ft_mesh_exchange(const struct ft_mesh *mesh, const int *member, int n)
+/* Of the fullest link, what goes over it for a unit from each member to the `peers` that follow it. */
+static double fullest(const struct ft_mesh *mesh, const int *member, int n, int peers)
 {
 	int64_t load[MOST][MOST] = { { 0 } };
-	double fullest = 0;
+	double most = 0;
 
 	for (int i = 0; i < n; i++) {
 		int before[MOST];
 
 		route(mesh, member[i], before);
-		for (int j = 0; j < n; j++)
-			for (int b = member[j]; b != member[i] && before[b] >= 0;
-			     b = before[b])
+		for (int k = 1; k <= peers; k++)
+			for (int b = member[(i + k) % n];
+			     b != member[i] && before[b] >= 0; b = before[b])
 				load[before[b]][b]++;
 	}
 	for (int a = 0; a < mesh->n; a++)
@@ -132,9 +133,23 @@ double ft_mesh_exchange(const struct ft_mesh *mesh, const int *member, int n)
 							(double)mesh->links[a][b] :
 						0;
 
-			fullest = x > fullest ? x : fullest;
+			most = x > most ? x : most;
 		}
-	return fullest > 0 ? (n - 1) / fullest : 0;
+	return most;
+}
+
+double ft_mesh_exchange(const struct ft_mesh *mesh, const int *member, int n)
+{
+	double most = fullest(mesh, member, n, n - 1);
+
+	return most > 0 ? (n - 1) / most : 0;
+}
+
+double ft_mesh_shift(const struct ft_mesh *mesh, const int *member, int n)
+{
+	double most = fullest(mesh, member, n, 1);
+
+	return most > 0 ? 1 / most : 0;
 }
 
 bool ft_mesh_connected(const struct ft_mesh *mesh)

@@ -186,6 +186,14 @@ void job_set_clock(struct job *s, size_t class, const struct clocks *t,
 	}
 }
 
+/* Of products, and of attention, which slows down with them. */
+static double pace_of(const struct job_load *l, struct job_clock at)
+{
+	double takes = l->products + at.fall * (l->sustained - l->products);
+
+	return l->products > 0 && takes > 0 ? l->products / takes : 1;
+}
+
 static bool same_load(const struct load *a, const struct load *b)
 {
 	return !memcmp(a, b, sizeof(*a));
@@ -214,6 +222,7 @@ void job_mix_clocks(struct job *s, const struct clocks *t)
 	double *count = ARENA_ARRAY(s->mem, g->n_works, double), longest = 0, sum = 0;
 	struct load *load = ARENA_ARRAY(s->mem, g->n_classes, struct load);
 
+	s->pace = ARENA_ARRAY(s->mem, g->n_classes, double);
 	for (size_t c = 0; c < g->n_classes; c++) {
 		load[c] = c && g->rank_class[c].call == g->rank_class[c - 1].call ?
 				  load[c - 1] :
@@ -224,7 +233,9 @@ void job_mix_clocks(struct job *s, const struct clocks *t)
 	for (size_t c = 0; c < g->n_classes; c++) {
 		const struct load *l = &load[c];
 		double of = averaged_s(s, l, longest, g->bubble_frac * sum);
+		struct job_clock at = job_clock_of(s->cluster, &l->of, of);
 
+		s->pace[c] = pace_of(&l->of, at);
 		if (c && !s->network && same_load(l, l - 1)) {
 			s->timing[c] = s->timing[c - 1];
 			continue;
@@ -235,6 +246,6 @@ void job_mix_clocks(struct job *s, const struct clocks *t)
 		if (c)
 			memcpy(s->timing[c], s->timing[0],
 			       g->n_works * sizeof(struct work_timing));
-		job_set_clock(s, c, t, job_clock_of(s->cluster, &l->of, of));
+		job_set_clock(s, c, t, at);
 	}
 }

@@ -142,16 +142,20 @@ static bool compute_clocks(struct job *s, size_t i, double launches, struct cloc
 	return true;
 }
 
-/* Neighbours in a pipeline that no domain holds are taken to be in different ones: the slowest
- * boundary of stages sets its pace. */
+/* The slowest boundary of stages sets a pipeline's pace: neighbours in one that no domain holds are
+ * taken to be in different ones, and where links of GPUs differ all its stages send. */
 static struct ft_group_shape shape_of(const struct job *s, const struct ft_work *w)
 {
 	struct ft_group_shape x = s->graph->group[w->communication.group];
 	int64_t domain = s->cluster->domain_ranks;
+	int64_t stages = s->cluster->ranks / x.stride;
 
-	if (w->communication.group == FT_GROUP_PP && s->cluster->ranks > domain &&
-	    x.stride < domain)
+	if (w->communication.group != FT_GROUP_PP || x.stride >= domain)
+		return x;
+	if (s->cluster->ranks > domain)
 		x.stride = domain;
+	else if (s->cluster->gpu->scale_up[0].pairs && stages > x.size)
+		x.size = stages;
 	return x;
 }
 

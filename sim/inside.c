@@ -151,7 +151,9 @@ static double pairs_bus(const struct asked *q)
 
 	for (int i = 0; i < n; i++)
 		member[i] = fits ? i * (int)q->stride : i;
-	if (n && q->op != FT_ALL_TO_ALL)
+	if (n && q->op == FT_SENDRECV)
+		links = ft_mesh_shift(m, member, n);
+	else if (n && q->op != FT_ALL_TO_ALL)
 		links = (double)ft_mesh_rings(m, member, n);
 	if (n && !(links > 0)) /* they meet only through others */
 		links = ft_mesh_exchange(m, member, n);

@@ -20,7 +20,8 @@ struct job {
 	size_t first_part;	 /* of the network: that of class 0 */
 	int64_t end_node;	 /* there: behind the job's last */
 	struct work_timing *
-		*timing;    /* [n_classes][n_works]; neighbours alike share one */
+		*timing; /* [n_classes][n_works]; neighbours alike share one */
+	double *pace; /* [n_classes] of products: what bursts take, over what they take */
 	double *spread;	    /* [n_works] relative */
 	bool *extrapolated; /* [n_works] */
 	double queued_s;    /* of what a message between stages takes: in its queue */

@@ -236,10 +236,22 @@ static void breakdown(struct ft_run *run)
 	run->gpu_bubble_frac = run->step ? b->bubble_s / ft_s_from_ps(run->step) : 0;
 }
 
-/* Of the time with a kernel that of kernels bound by memory. */
-static void memory_bound(struct ft_run *run)
+/* Mean over ranks, of which each stage has as many. */
+static double pace(const struct job *job, const struct ft_run *run)
 {
-	double memory_s = 0, all_s = 0;
+	double sum = 0, ranks = 0;
+
+	for (size_t c = 0; c < run->n_classes; c++) {
+		sum += job->pace[c % run->n_stages] * (double)run->rank_class[c].ranks;
+		ranks += (double)run->rank_class[c].ranks;
+	}
+	return ranks > 0 ? sum / ranks : 1;
+}
+
+/* Of the time with a kernel that of kernels bound by memory, and the others' at the clock of their bursts. */
+static void as_power_counts(const struct job *job, struct ft_run *run)
+{
+	double memory_s = 0, all_s = 0, slowed;
 
 	for (size_t i = 0; i < run->n_shares; i++) {
 		if (run->share[i].kind == FT_COMMUNICATION)
@@ -249,6 +261,8 @@ static void memory_bound(struct ft_run *run)
 			memory_s += run->share[i].time_s;
 	}
 	run->gpu_memory_frac = all_s > 0 ? run->gpu_busy_frac * memory_s / all_s : 0;
+	slowed = run->gpu_busy_frac - run->gpu_memory_frac;
+	run->gpu_busy_frac = run->gpu_memory_frac + slowed * pace(job, run);
 }
 
 void result_fill(const struct job *job, const struct engine_output *out,
@@ -260,5 +274,5 @@ void result_fill(const struct job *job, const struct engine_output *out,
 	breakdown(run);
 	certainty(job, out, run);
 	shares(job, out, run);
-	memory_bound(run);
+	as_power_counts(job, run);
 }

@@ -45,7 +45,7 @@ static void an_irregular_mesh_holds_its_rings(void **state)
 static void an_exchange_fills_the_fullest_link(void **state)
 {
 	static const int all[] = { 0, 1, 2, 3, 4, 5, 6, 7 };
-	struct ft_mesh ring = { .n = 4 }, full = { .n = 4 };
+	struct ft_mesh ring = { .n = 4 }, full = { .n = 4 }, dies = mi250();
 
 	(void)state;
 	for (int i = 0; i < 4; i++)
@@ -57,6 +57,11 @@ static void an_exchange_fills_the_fullest_link(void **state)
 	/* 4 opposite pairs of ordered ends, two hops each: a link carries 1 and 2 */
 	assert_true(ft_mesh_exchange(&ring, all, 4) >= 1);
 	assert_true(ft_mesh_exchange(&ring, all, 4) <= 1.5);
+	/* 1 to 2 goes by way of 3, over links of 2; 2 to 0, of three, over a single one */
+	assert_true(ft_mesh_shift(&full, all, 4) == 1);
+	assert_true(ft_mesh_shift(&dies, all, 2) == 4);
+	assert_true(ft_mesh_shift(&dies, all, 3) == 1);
+	assert_true(ft_mesh_shift(&dies, all, 8) == 2);
 	assert_int_equal(ft_mesh_rings(&full, all, 4), 1);
 }
 

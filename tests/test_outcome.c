@@ -258,12 +258,16 @@ static void ranks_spend_the_whole_step(const struct step *t)
 		  1 + (part[3] + (t->g->n_classes > 1 ? late : 0)) / ranks, 1e-9);
 	near_frac(b->exposed_communication_s + 1,
 		  1 + (part[4] + (t->g->n_classes > 1 ? 0 : late)) / ranks, 1e-9);
-	near_frac(run->gpu_busy_frac, (b->compute_s + b->optimizer_s) / t->o->step_s,
-		  1e-9);
+	/* at the clock of bursts what is not bound by memory takes no longer */
+	assert_true(run->gpu_busy_frac <=
+		    (b->compute_s + b->optimizer_s) / t->o->step_s * (1 + 1e-9));
+	assert_true(run->gpu_busy_frac >= run->gpu_memory_frac * (1 - 1e-9));
 	near_frac(run->gpu_waiting_frac,
 		  (b->bubble_s + b->exposed_communication_s) / t->o->step_s, 1e-9);
 	near_frac(run->gpu_bubble_frac, b->bubble_s / t->o->step_s, 1e-9);
-	near_frac(run->gpu_memory_frac, run->gpu_busy_frac * memory_s / kernel_s, 1e-9);
+	near_frac(run->gpu_memory_frac,
+		  (b->compute_s + b->optimizer_s) / t->o->step_s * memory_s / kernel_s,
+		  1e-9);
 }
 
 static void the_largest_part_is_told_first(const struct step *t)

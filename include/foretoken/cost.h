@@ -22,7 +22,7 @@
  *   waiting_frac b), with c, m, w and b the shares of time in kernels bound by arithmetic, by
  *   memory, in bare collectives, and in waiting in a pipeline (both spin; the limit averages over
  *   the former, not the latter). p is what products ask for at the full clock, limit /
- *   sustained^clock_exponent, which the limit holds down; every other part its power times typical_frac; spares idle, and so
+ *   sustained^clock_exponent, which the limit holds down, and c how long they take at it; every other part its power times typical_frac; spares idle, and so
  *   do GPUs of a server that a job leaves over. The facility takes PUE times that:
  *   average_power_w over a year, in which GPUs idle where utilization says so. Electricity is
  *   paid for that, colocation for what is provisioned: all parts at full load.

@@ -121,6 +121,8 @@ int64_t ft_mesh_rings(const struct ft_mesh *mesh, const int *member, int n);
 /* When each member sends as much to every other over the shortest ways: what a member
  * sends in all, in links' rates, when the fullest link is full. */
 double ft_mesh_exchange(const struct ft_mesh *mesh, const int *member, int n);
+/* The same when each sends to the one behind it, the last to the first. */
+double ft_mesh_shift(const struct ft_mesh *mesh, const int *member, int n);
 bool ft_mesh_connected(const struct ft_mesh *mesh);
 
 /* Of a fabric in addition to its tables. A mesh joins each pair by a separate link: bus bandwidth

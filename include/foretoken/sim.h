@@ -157,8 +157,8 @@ struct ft_run {
 	struct ft_class_result *rank_class;
 	struct ft_stage_result *stage;
 	struct ft_share *share;
-	/* Of the step: compute and optimizer; the part of that in kernels bound by memory (as
-	 * of all kernels' time); waiting for peers and pipeline neighbours, which spins; the latter alone. */
+	/* For the power of GPUs, of the step: compute and optimizer, products and attention as long
+	 * as at the clock of bursts; the part of that in kernels bound by memory (as of all kernels' time); waiting for peers and pipeline neighbours, which spins; the latter alone. */
 	double gpu_busy_frac, gpu_memory_frac, gpu_waiting_frac, gpu_bubble_frac;
 };
 
