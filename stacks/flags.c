@@ -73,6 +73,7 @@ static const struct flag {
 	OFF(compiled_update),
 	OFF(ragged_batch),
 	OFF(gather_root_again),
+	OFF(experts_cast_together),
 	OFF(loss_in_root),
 	OFF(narrow_parameters),
 	OFF(plain_sinks),

@@ -387,12 +387,13 @@ static void recipes_that_do_not_fit_a_format_are_refused(void **state)
 
 /* A token's copy for the one expert that it goes to is as wide as the token: one cast for all
  * tokens, or one for each of the rank's 16 experts. They are not as long. */
+static const char routed[] =
+	"{model_type: mixtral, hidden_size: 512, num_hidden_layers: 2, "
+	"num_attention_heads: 8, vocab_size: 1024, intermediate_size: 1536, "
+	"num_local_experts: 16, num_experts_per_tok: 1}";
+
 static void as_many_bytes_in_more_kernels_are_another_work(void **state)
 {
-	static const char routed[] =
-		"{model_type: mixtral, hidden_size: 512, num_hidden_layers: 2, "
-		"num_attention_heads: 8, vocab_size: 1024, intermediate_size: 1536, "
-		"num_local_experts: 16, num_experts_per_tok: 1}";
 	int launches[64] = { 0 }, seen[2] = { 0 };
 	struct parts p;
 
@@ -419,6 +420,41 @@ static void as_many_bytes_in_more_kernels_are_another_work(void **state)
 	drop(&p);
 }
 
+/* The most kernels that one cast takes. */
+static int kernels_of_casts(const char *stack, const char *more)
+{
+	char plan[200];
+	struct parts p;
+	int most = 0;
+
+	snprintf(plan, sizeof(plan),
+		 "{sequence_length: 1024, global_batch_size: 16, precision: fp8%s}",
+		 more);
+	build(&p, routed, plan, stack, 8);
+	for (size_t i = 0; i < p.graph->n_segments; i++)
+		for (size_t j = 0; j < p.graph->segment[i].n_ops; j++) {
+			const struct ft_op *op = &p.graph->segment[i].op[j];
+
+			if (!strcmp(p.graph->work[op->work].name, "cast_fp8") &&
+			    op->launches > most)
+				most = op->launches;
+		}
+	drop(&p);
+	return most;
+}
+
+/* By torchao all at once, as grouped products are; by Transformer Engine one by one. */
+static void experts_are_cast_as_their_library_does(void **state)
+{
+	(void)state;
+	assert_int_equal(kernels_of_casts("torchtitan-2026-eager", ""), 1);
+	assert_int_equal(
+		kernels_of_casts("torchtitan-2026-eager", ", grouped_experts: false"),
+		16);
+	assert_int_equal(kernels_of_casts("nemo-automodel-2026", ""), 16);
+	assert_int_equal(kernels_of_casts("megatron-core", ""), 16);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -435,6 +471,7 @@ int main(void)
 		cmocka_unit_test(copies_are_kept_in_the_width_of_the_format),
 		cmocka_unit_test(recipes_that_do_not_fit_a_format_are_refused),
 		cmocka_unit_test(as_many_bytes_in_more_kernels_are_another_work),
+		cmocka_unit_test(experts_are_cast_as_their_library_does),
 	};
 
 	return cmocka_run_group_tests_name("traces/casts", tests, NULL, NULL);

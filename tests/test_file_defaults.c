@@ -177,6 +177,7 @@ static const struct absent of_stack[] = {
 	STACK("receive_buffers", receive_buffers, TRUTH, false),
 	STACK("ragged_batch", ragged_batch, TRUTH, false),
 	STACK("gather_root_again", gather_root_again, TRUTH, false),
+	STACK("experts_cast_together", experts_cast_together, TRUTH, false),
 	STACK("keeps_outputs", keeps_outputs, TRUTH, false),
 	STACK("narrow_parameters", narrow_parameters, TRUTH, false),
 	STACK("scatter_gather", scatter_gather, TRUTH, false),

@@ -177,14 +177,14 @@ static void told(struct ranges *g, const char *path, struct node *leaf)
 static void absent(struct ranges *g, const char *path, struct node *map)
 {
 	struct flips *f = &g->f;
-	const char *known[96], *why;
+	const char *known[128], *why;
 	struct node was =
 		widened(f, map, "zzqq", node_scalar(&f->mem, &map->mark, "1"));
 	size_t n;
 
 	why = said_of(g);
 	*map = was;
-	n = words_of(&f->mem, why, "unknown key 'zzqq'; known: ", known, 96);
+	n = words_of(&f->mem, why, "unknown key 'zzqq'; known: ", known, 128);
 	for (size_t i = 0; i < n; i++) {
 		struct node *leaf;
 

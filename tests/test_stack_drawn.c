@@ -80,6 +80,7 @@ static const struct {
 	TRUTH(receive_buffers),
 	TRUTH(ragged_batch),
 	TRUTH(gather_root_again),
+	TRUTH(experts_cast_together),
 	TRUTH(loss_in_root),
 	TRUTH(keeps_outputs),
 	TRUTH(narrow_parameters),

@@ -16,11 +16,12 @@ static struct drawn at_limit(const char *gpu, int limit_w, const char *training)
 	struct ft_error err;
 	char text[600];
 
-	snprintf(text, sizeof(text),
-		 "{model: %s, cluster: {gpu: {extends: %s, power.limit: %d W}, gpus: 8}, "
-		 "training: {%s}}",
-		 strstr(training, "ep:") ? "gpt-oss-120b" : "qwen3-8b", gpu, limit_w,
-		 training);
+	snprintf(
+		text, sizeof(text),
+		"{model: %s, cluster: {gpu: {extends: %s, power.limit: %d W}, gpus: 8}, "
+		"training: {%s}}",
+		strstr(training, "ep:") ? "gpt-oss-120b" : "qwen3-8b", gpu, limit_w,
+		training);
 	s = scenario_of(shelf, text, &err);
 	ok_or_say(s, err);
 	ok_or_say(ft_study_simulate(s, NULL, NULL, &o, &err), err);
@@ -61,7 +62,7 @@ static void a_lower_limit_never_draws_more(void **state)
 					at_limit(cases[i].gpu, cases[i].limits_w[k],
 						 trainings[t]);
 
-assert_true(d.watts <= cases[i].limits_w[k] * 1.0001);
+				assert_true(d.watts <= cases[i].limits_w[k] * 1.0001);
 				assert_true(d.watts <= before.watts * 1.0001);
 				assert_true(d.step_s >= before.step_s * 0.99);
 				before = d;

@@ -163,8 +163,8 @@ static void put_score_cap(struct builder *b, bool backward, double scores)
  * Bytes per score of everything between the two products. Megatron's fused kernel scales,
  * masks and normalizes at once: it reads the lower triangle and writes the whole square
  * (2/2 + 2; backward two halves and a whole). It takes scores of which (heads on the rank) x
- * (sequences) divides by 4, rows up to 16,384 that divide by 4. Else, and in stacks
- * without it, scale, mask and softmax are kernels of their own in fp32, with a cast before
+ * (sequences) divides by 4, rows up to 16,384 that divide by 4. A compiler's takes any, and knows
+ * no triangle: 2 + 2, backward 2 + 2 + 2. Else, and in stacks without either, scale, mask and softmax are kernels of their own in fp32, with a cast before
  * and behind: 6 + 8 + 9 + 8 + 6; backward 6 + 12 + 8 + 6. A model in 16 bit that writes
  * them itself has no casts: a scale, a copy, which PyTorch's masked_fill fills, and a
  * softmax, 4 bytes each; backward 6 + 4 + 4 + 4.
@@ -176,7 +176,10 @@ static void softmax(struct builder *b, const struct layer_sizes *s, bool backwar
 		    double scores)
 {
 	int64_t seq = b->plan->sequence;
-	bool fits = (b->sequences * s->heads) % 4 == 0 && seq % 4 == 0 && seq <= 16384;
+	bool fits =
+		b->rules->fusion == FT_FUSION_COMPILED ||
+		((b->sequences * s->heads) % 4 == 0 && seq % 4 == 0 && seq <= 16384);
+	bool half = b->model->causal && b->rules->fusion != FT_FUSION_COMPILED;
 	double row = 2 * (double)seq;
 
 	put_score_cap(b, backward, scores);
@@ -185,7 +188,7 @@ static void softmax(struct builder *b, const struct layer_sizes *s, bool backwar
 			 scores * softmax_bytes[b->rules->narrow_softmax][backward],
 			 backward ? 4 : 5, row);
 		host(b, FT_HOST_OPERATION, backward ? 3 : 4);
-	} else if (b->model->causal)
+	} else if (half)
 		put_rows(b, "softmax", "softmax", scores * (backward ? 4 : 3), 1, row);
 	else
 		put_rows(b, "softmax", "softmax", scores * (backward ? 6 : 4), 1, row);

@@ -228,19 +228,27 @@ static void activate(struct builder *b, const struct routed *r)
 	expert_elements(b, r, "expert_activation", activation_of(b, r, false));
 }
 
+/* Casts of all local experts: by one kernel, or one each. */
+static int casts(const struct builder *b, const struct routed *r)
+{
+	bool together = b->plan->fused_experts ||
+			(b->rules->experts_cast_together && b->plan->grouped_experts);
+
+	return together ? 1 : (int)r->local;
+}
+
 /* Of the first product's input, and the gradient of the second's output. Source that fused experts cast them, too,
  * by one kernel of all experts: Transformer Engine's ops/fused/forward_grouped_mlp.py and backward_ (read 2026-11-27). */
 static void outer_cast(struct builder *b, const struct routed *r)
 {
-	put_cast(b, (double)(r->copies * r->h),
-		 b->plan->fused_experts ? 1 : (int)r->local);
+	put_cast(b, (double)(r->copies * r->h), casts(b, r));
 }
 
 /* Between the products. */
 static void inner_cast(struct builder *b, const struct routed *r, int64_t features)
 {
 	if (!b->plan->fused_experts)
-		put_cast(b, (double)(r->copies * features), (int)r->local);
+		put_cast(b, (double)(r->copies * features), casts(b, r));
 }
 
 static void biases(struct builder *b, const struct routed *r, bool backward)
@@ -259,8 +267,9 @@ static void biases(struct builder *b, const struct routed *r, bool backward)
 static void host_of_experts(struct builder *b, const struct routed *r,
 			    enum ft_host activity)
 {
-	bool apart = !b->plan->grouped_experts || experts_in_fp32(b) ||
-		     ((is_narrow(b) || b->model->mlp_bias) && !b->plan->fused_experts);
+	bool each_cast = is_narrow(b) && casts(b, r) > 1;
+	bool apart = !b->plan->grouped_experts || experts_in_fp32(b) || each_cast ||
+		     (b->model->mlp_bias && !b->plan->fused_experts);
 
 	if (b->graphed)
 		return;

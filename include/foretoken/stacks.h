@@ -188,6 +188,7 @@ struct ft_layout_rules {
 	bool receive_buffers;  /* of a stage, for each micro-batch, all step long */
 	bool ragged_batch;     /* the last micro-batch may be smaller */
 	bool gather_root_again; /* fsdp: root unit resharded after forward */
+	bool experts_cast_together; /* 8- and 4-bit casts of all local experts in one kernel */
 	bool loss_in_root;  /* fsdp: the root is gathered before its loss's backward */
 	bool keeps_outputs; /* the logits of all micro-batches stay */
 	bool narrow_parameters; /* weights are kept and gathered in 8 bit */
