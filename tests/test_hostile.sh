@@ -45,7 +45,8 @@ if command -v gnuplot >/dev/null; then
 	printf '#!/bin/sh\nexit 3\n' >"$tmp/home/gnuplot"
 	chmod +x "$tmp/home/gnuplot"
 	cp -r "$tmp/page" "$tmp/kept"
-	ok "a gnuplot that fails is told" fails 1 "gnuplot failed" env PATH="$tmp/home:$PATH" $f simulate $a --report "$tmp/page"
+	ok "a gnuplot that fails is told" told 1 "gnuplot failed" env PATH="$tmp/home:$PATH" $f simulate $a --report "$tmp/page"
+	ok "behind the answer, which stands" grep -q "tokens/s" "$tmp/o"
 	ok "and leaves the figure that was there" cmp "$tmp/page/breakdown.svg" "$tmp/kept/breakdown.svg"
 else
 	skip "scripts and pages" "no gnuplot"
