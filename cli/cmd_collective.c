@@ -26,7 +26,7 @@ static const struct argp_option options[] = {
 	  "1 GiB)",
 	  0 },
 	{ "gpus", 'g', "N[,N]", 0,
-	  "Group size in ranks; all groups of that size run at once, as in a step (default: all ranks)",
+	  "Group size in ranks; told is the group from rank 0 on, while all of that size run, as in a step (default: all ranks)",
 	  0 },
 	{ "stride", 'n', "N", 0,
 	  "Distance between members in ranks (default: 1); 8 takes one GPU of each 8-GPU node",
