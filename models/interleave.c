@@ -15,10 +15,10 @@ bool ft_plan_pairs(const struct ft_plan *p)
 
 bool ft_plan_pairs_again(const struct ft_plan *p)
 {
-	return ft_plan_pairs(p) && ((p->recompute == FT_RECOMPUTE_FULL &&
-				     p->recompute_layers > 0) ||
-				    (p->recompute == FT_RECOMPUTE_SELECTIVE &&
-				     p->recompute_modules & FT_MODULE_EXPERTS));
+	return ft_plan_pairs(p) &&
+	       ((p->recompute == FT_RECOMPUTE_FULL && p->recompute_layers > 0) ||
+		(p->recompute == FT_RECOMPUTE_SELECTIVE &&
+		 p->recompute_modules & FT_MODULE_EXPERTS));
 }
 
 /* Remainders that do not end: from least to most, which may be below it. */
