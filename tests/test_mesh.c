@@ -4,7 +4,7 @@
  */
 #include <math.h>
 
-#include "tests/check.h"
+#include "tests/simulated.h"
 
 #include "foretoken/hw.h"
 
@@ -255,6 +255,22 @@ static void drawn_routes_are_the_widest_of_the_shortest(void **state)
 	assert_true(by_others > 20);
 }
 
+/* Stages on the dies of a node: boundary 1-2 goes by way of 3, over two links of 36 GB/s. 28 messages of a mean
+ * rank: 7 boundaries, 32 micro-batches, 8 ranks. */
+static void the_slowest_boundary_paces_a_pipeline(void **state)
+{
+	double bytes = 4096. * 5120 * 2, sent;
+
+	(void)state;
+	sent = simulated_s("{model: llama2-13b, cluster: {gpu: mi250, gpus: 4}, "
+			   "training: {sequence_length: 4096, micro_batch_size: 1, "
+			   "global_batch_size: 32, parallel: {pp: 8}}}",
+			   "pp_activation") /
+	       28;
+	assert_true(sent > bytes / (2 * 36e9));
+	assert_true(sent < 1.3 * bytes / (2 * 36e9));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -263,6 +279,7 @@ int main(void)
 		cmocka_unit_test(a_route_is_the_widest_of_the_shortest),
 		cmocka_unit_test(drawn_meshes_hold_the_rings_of_all_orders),
 		cmocka_unit_test(drawn_routes_are_the_widest_of_the_shortest),
+		cmocka_unit_test(the_slowest_boundary_paces_a_pipeline),
 	};
 
 	return cmocka_run_group_tests_name("mesh", tests, NULL, NULL);
