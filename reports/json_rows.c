@@ -92,6 +92,8 @@ void ft_report_validation_json(FILE *out, const struct ft_validation *v)
 
 		json_put(o, "extrapolated_frac", c->extrapolated_frac);
 		if (c->traits)
+			json_object_set_new(o, "fits", json_boolean(!c->no_room));
+		if (c->traits)
 			json_object_set_new(o, "traits", traits(c->traits));
 		if (c->traits)
 			json_object_set_new(o, "classes", classes(c->traits));

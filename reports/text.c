@@ -354,6 +354,22 @@ static void doubts(FILE *out, const struct ft_check *c, size_t n)
 				c[i].id, c[i].key, c[i].measured, c[i].predicted);
 }
 
+/* Rows that ran in memory that is predicted not to hold them. */
+static void room(FILE *out, const struct ft_validation *v)
+{
+	const char *first = NULL;
+	size_t n = 0;
+
+	for (size_t i = 0; i < v->n_checks; i++)
+		if (v->check[i].no_room && !n++)
+			first = v->check[i].id;
+	if (n)
+		fprintf(out,
+			"%zu of %zu measured steps %s predicted not to fit in memory, the "
+			"first: %s.\n",
+			n, v->n_checks, n == 1 ? "is" : "are", first);
+}
+
 void ft_report_validation(FILE *out, const struct ft_validation *v, bool every_row)
 {
 	PLAIN_NUMBERS;
@@ -370,6 +386,7 @@ void ft_report_validation(FILE *out, const struct ft_validation *v, bool every_r
 	if (v->n_failures)
 		fprintf(out, "%zu of %zu rows could not be simulated.\n", v->n_failures,
 			v->n_rows);
+	room(out, v);
 	doubts(out, v->check, v->n_checks);
 	doubts(out, v->other, v->n_others);
 	if (!v->n_rows)

@@ -218,6 +218,7 @@ static bool check_measured(struct tally *t, const struct measured_row *r,
 	struct ft_check c = { .id = row_id(t, r->rows, r->row),
 			      .group = group[0] ? group : "-",
 			      .extrapolated_frac = r->o->extrapolated_frac,
+			      .no_room = !r->o->fits,
 			      .traits = traits };
 	struct ft_mark at = csv_mark(r->rows, r->row, -1);
 	bool found = false, any = false;

@@ -100,6 +100,14 @@ ok "each row's error is the one put in" rows rows
 ok "the summaries are those of the errors" rows summary
 ok "by another class, too" rows by --by gpu
 ok "what lies inside its interval, and beyond which end" rows inside
+# what ran has fitted
+cat >"$tmp/room.csv" <<END
+id,cluster.gpu,model,cluster.gpus,training.sequence_length,training.global_batch_size,training.sharding,measured.step_s
+fits,h200,llama3-8b,8,4096,8,fsdp,1
+large,h200,llama3-70b,8,4096,8,ddp,9
+END
+ok "a step that ran and is predicted not to fit is told" sh -c "'$f' validate '$tmp/room.csv' | grep -qx '1 of 2 measured steps is predicted not to fit in memory, the first: large.'"
+ok "and in JSON" sh -c "'$f' validate '$tmp/room.csv' --json | python3 -c 'import json, sys; assert [r[\"fits\"] for r in json.load(sys.stdin)[\"rows\"]] == [True, False]'"
 # a user's own file: memory by row, units that are not those, a spreadsheet's signs
 cat >"$tmp/own.csv" <<END
 id;cluster.gpu;model;cluster.gpus;training.sequence_length;training.global_batch_size;measured.memory_bytes_per_gpu.total;measured.step_s

@@ -292,6 +292,7 @@ struct ft_check {
 	double low, high;  /* of the predicted value */
 	double extrapolated_frac;
 	bool inside, slow;		/* slow: slower than P90 */
+	bool no_room; /* it ran, and is predicted not to fit in the GPU's memory */
 	const struct ft_traits *traits; /* NULL: a kernel or a collective */
 };
 
