@@ -291,8 +291,8 @@ struct ft_check {
 	double error_frac; /* in time: positive is predicted too slow */
 	double low, high;  /* of the predicted value */
 	double extrapolated_frac;
-	bool inside, slow;		/* slow: slower than P90 */
-	bool no_room; /* it ran, and is predicted not to fit in the GPU's memory */
+	bool inside, slow,
+		no_room; /* slow: slower than P90; no_room: it ran, and is predicted not to fit */
 	const struct ft_traits *traits; /* NULL: a kernel or a collective */
 };
 
