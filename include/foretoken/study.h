@@ -275,8 +275,7 @@ double ft_outcome_at(const struct ft_outcome *outcome, size_t offset);
 /* A number by its JSON key; false when there is none of that name. */
 bool ft_outcome_get(const struct ft_outcome *outcome, const char *key, double *value);
 
-/* Called now and then with the progress of long work. fresh: finished items that took
- * time (the others were known before). tell NULL: no calls. */
+/* Called now and then. fresh: finished items that took time, not known before. tell NULL: no calls. */
 struct ft_progress {
 	void (*tell)(void *context, size_t finished, size_t fresh, size_t total);
 	void *context;
@@ -291,8 +290,8 @@ struct ft_check {
 	double error_frac; /* in time: positive is predicted too slow */
 	double low, high;  /* of the predicted value */
 	double extrapolated_frac;
-	bool inside, slow,
-		no_room; /* slow: slower than P90; no_room: it ran, and is predicted not to fit */
+	bool inside, slow;		/* slower than P90 */
+	bool no_room;			/* it ran, and is predicted not to fit */
 	const struct ft_traits *traits; /* NULL: a kernel or a collective */
 };
 
