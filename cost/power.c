@@ -24,10 +24,11 @@ static void set_gpu(struct ft_power *p, const struct ft_gpu *gpu,
 struct ft_power power_of(const struct ft_cluster *c, const struct ft_throughput *t)
 {
 	double busy = share(t->busy_frac), memory = fmin(busy, share(t->memory_frac));
+	double slowed = fmin(busy - memory, share(t->slowed_frac));
 	double waits = fmin(1 - busy, share(t->waiting_frac));
 	double bubbles = fmin(waits, share(t->bubble_frac));
 	struct ft_power p = {
-		.products = busy - memory,
+		.products = busy - memory - slowed,
 		.copies = memory,
 		.waits = waits - bubbles,
 		.bubbles = bubbles,

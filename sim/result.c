@@ -248,10 +248,11 @@ static double pace(const struct job *job, const struct ft_run *run)
 	return ranks > 0 ? sum / ranks : 1;
 }
 
-/* Of the time with a kernel that of kernels bound by memory, and the others' at the clock of their bursts. */
+/* Of the time with a kernel that of kernels bound by memory, and by how much others are longer than at the clock of
+ * their bursts. */
 static void as_power_counts(const struct job *job, struct ft_run *run)
 {
-	double memory_s = 0, all_s = 0, slowed;
+	double memory_s = 0, all_s = 0;
 
 	for (size_t i = 0; i < run->n_shares; i++) {
 		if (run->share[i].kind == FT_COMMUNICATION)
@@ -261,8 +262,8 @@ static void as_power_counts(const struct job *job, struct ft_run *run)
 			memory_s += run->share[i].time_s;
 	}
 	run->gpu_memory_frac = all_s > 0 ? run->gpu_busy_frac * memory_s / all_s : 0;
-	slowed = run->gpu_busy_frac - run->gpu_memory_frac;
-	run->gpu_busy_frac = run->gpu_memory_frac + slowed * pace(job, run);
+	run->gpu_slowed_frac =
+		(run->gpu_busy_frac - run->gpu_memory_frac) * (1 - pace(job, run));
 }
 
 void result_fill(const struct job *job, const struct engine_output *out,

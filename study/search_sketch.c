@@ -166,9 +166,12 @@ static double usd_bound(const struct worker *w, const struct ft_bound *of,
 		(double)s->plan->global_batch * (double)s->plan->sequence / step_s;
 	struct ft_purchase purchase = { s->cluster, s->prices, w->bom, &s->terms,
 					true };
-	struct ft_throughput best = { rate, rate, rate, busy,
-				      busy, 0,	  0,	checkpoint_bytes(s),
-				      0 };
+	struct ft_throughput best = { .tokens_per_s = rate,
+				      .low = rate,
+				      .high = rate,
+				      .busy_frac = busy,
+				      .memory_frac = busy,
+				      .checkpoint_bytes = checkpoint_bytes(s) };
 	struct ft_cost cost;
 
 	return ft_cost_compute(&purchase, &best, &cost, err) ?

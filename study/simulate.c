@@ -136,8 +136,8 @@ struct ft_side ft_outcome_side(const struct ft_scenario *s, const struct ft_outc
 		{ s->cluster, s->prices, o->bom, &s->terms, s->point },
 		{ o->tokens_per_s, o->tokens_low_per_s, o->tokens_high_per_s,
 		  o->run->gpu_busy_frac, o->run->gpu_memory_frac,
-		  o->run->gpu_waiting_frac, o->run->gpu_bubble_frac,
-		  checkpoint_bytes(s), job_of_prediction(s) },
+		  o->run->gpu_slowed_frac, o->run->gpu_waiting_frac,
+		  o->run->gpu_bubble_frac, checkpoint_bytes(s), job_of_prediction(s) },
 		!o->fits,
 	};
 }

@@ -48,7 +48,7 @@ static struct ft_cost cost_of(const struct plain *p)
 	assert_true(ft_cost_compute(
 		&(struct ft_purchase){ &bare.cluster, &prices, &bom, &terms, false },
 		&(struct ft_throughput){ p->tokens_per_s, p->low, p->high, 1, 0, 0, 0,
-					 0, 0 },
+					 0, 0, 0 },
 		&cost, &err));
 	return cost;
 }

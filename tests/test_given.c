@@ -63,7 +63,7 @@ static struct ft_cost cost_of(enum ft_recovery recovery, size_t figure, double g
 	ok_or_say(ft_cost_compute(&(struct ft_purchase){ &bare.cluster, &prices, &bom,
 							 &t, false },
 				  &(struct ft_throughput){ 1e6, 9e5, 11e5, 1, 0, 0, 0,
-							   1e12, 0 },
+							   0, 1e12, 0 },
 				  &cost, &err),
 		  err);
 	return cost;

@@ -258,16 +258,14 @@ static void ranks_spend_the_whole_step(const struct step *t)
 		  1 + (part[3] + (t->g->n_classes > 1 ? late : 0)) / ranks, 1e-9);
 	near_frac(b->exposed_communication_s + 1,
 		  1 + (part[4] + (t->g->n_classes > 1 ? 0 : late)) / ranks, 1e-9);
-	/* at the clock of bursts what is not bound by memory takes no longer */
-	assert_true(run->gpu_busy_frac <=
-		    (b->compute_s + b->optimizer_s) / t->o->step_s * (1 + 1e-9));
-	assert_true(run->gpu_busy_frac >= run->gpu_memory_frac * (1 - 1e-9));
+	near_frac(run->gpu_busy_frac, (b->compute_s + b->optimizer_s) / t->o->step_s,
+		  1e-9);
+	assert_true(run->gpu_slowed_frac >= 0);
+	assert_true(run->gpu_slowed_frac <= run->gpu_busy_frac - run->gpu_memory_frac);
 	near_frac(run->gpu_waiting_frac,
 		  (b->bubble_s + b->exposed_communication_s) / t->o->step_s, 1e-9);
 	near_frac(run->gpu_bubble_frac, b->bubble_s / t->o->step_s, 1e-9);
-	near_frac(run->gpu_memory_frac,
-		  (b->compute_s + b->optimizer_s) / t->o->step_s * memory_s / kernel_s,
-		  1e-9);
+	near_frac(run->gpu_memory_frac, run->gpu_busy_frac * memory_s / kernel_s, 1e-9);
 }
 
 static void the_largest_part_is_told_first(const struct step *t)
@@ -322,6 +320,7 @@ static void what_dollars_depend_on_is_the_answer(const struct step *t)
 	assert_true(side.throughput.high == t->o->tokens_high_per_s);
 	assert_true(side.throughput.busy_frac == run->gpu_busy_frac);
 	assert_true(side.throughput.memory_frac == run->gpu_memory_frac);
+	assert_true(side.throughput.slowed_frac == run->gpu_slowed_frac);
 	assert_true(side.throughput.waiting_frac == run->gpu_waiting_frac);
 	assert_true(side.throughput.bubble_frac == run->gpu_bubble_frac);
 	if (p->optimizer == FT_MUON)

@@ -310,11 +310,11 @@ struct ft_purchase {
 };
 
 /* What the whole cluster does: tokens per second with P10 and P90 (0: not known); for the
- * power of GPUs, shares of a step: in kernels, in those bound by memory (part of it),
- * waiting for other GPUs, for neighbours in a pipeline (part of it); and what a checkpoint holds. */
+ * power of GPUs, shares of a step: in kernels, in those bound by memory (part of it), of the others
+ * what the power limit adds to them, waiting for other GPUs, for neighbours in a pipeline (part of it); and what a checkpoint holds. */
 struct ft_throughput {
 	double tokens_per_s, low, high;
-	double busy_frac, memory_frac, waiting_frac, bubble_frac;
+	double busy_frac, memory_frac, slowed_frac, waiting_frac, bubble_frac;
 	double checkpoint_bytes;
 	uint64_t job; /* predictions of equal jobs are wrong alike; 0: like no other */
 };

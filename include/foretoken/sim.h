@@ -157,9 +157,11 @@ struct ft_run {
 	struct ft_class_result *rank_class;
 	struct ft_stage_result *stage;
 	struct ft_share *share;
-	/* For the power of GPUs, of the step: compute and optimizer, products and attention as long
-	 * as at the clock of bursts; the part of that in kernels bound by memory (as of all kernels' time); waiting for peers and pipeline neighbours, which spins; the latter alone. */
-	double gpu_busy_frac, gpu_memory_frac, gpu_waiting_frac, gpu_bubble_frac;
+	/* Of the step: compute and optimizer; the part of that in kernels bound by memory (as
+	 * of all kernels' time); how much longer the others take than at the clock of bursts; waiting for
+	 * peers and pipeline neighbours, which spins; the latter alone. */
+	double gpu_busy_frac, gpu_memory_frac, gpu_slowed_frac, gpu_waiting_frac,
+		gpu_bubble_frac;
 };
 
 /* In which form a step is written as it ran: Chrome trace JSON of all parts; a rank
