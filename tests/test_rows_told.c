@@ -171,6 +171,7 @@ static struct ft_check draw_check(const struct ft_traits *of)
 				  .low = any(),
 				  .high = any(),
 				  .extrapolated_frac = any(),
+				  .no_room = rnd_below(&seed, 2) > 0,
 				  .traits = of };
 }
 
@@ -254,9 +255,12 @@ static void has_rows(const json_t *j, const struct held *h)
 		of = json_array_get(rows, i);
 		has_check(of, &h->check[i]);
 		has(of, "extrapolated_frac", h->check[i].extrapolated_frac);
-		assert_int_equal(json_object_size(of), i % 2 ? 12 : 10);
+		assert_int_equal(json_object_size(of), i % 2 ? 13 : 10);
 		if (i % 2)
 			has_traits(of, &h->traits[i]);
+		if (i % 2)
+			assert_int_equal(json_is_true(json_object_get(of, "fits")),
+					 !h->check[i].no_room);
 	}
 	rows = json_object_get(j, "other_rows");
 	assert_int_equal(json_array_size(rows), h->v.n_others);
