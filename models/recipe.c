@@ -309,23 +309,14 @@ static bool check_layers_for(struct reader *r, const struct ft_model *model,
 	return true;
 }
 
-bool recipe_has_room(const struct ft_plan *plan)
-{
-	double most = CAPACITY_MOST, factor = plan->capacity_factor;
-
-	return factor == 0 || (factor >= 1 && factor <= most);
-}
-
 bool recipe_check(struct reader *r, const struct ft_model *model, struct ft_plan *plan)
 {
 	int64_t same = plan->dp * plan->cp;
 
-	if (!recipe_has_room(plan))
-		return reader_fail(
-			r, "moe_capacity_factor",
-			"%g is not 0 (dropless) nor between 1 and %d; below 1 "
-			"experts would drop what they are to be trained on",
-			plan->capacity_factor, (int)CAPACITY_MOST);
+	if (plan->capacity_factor > CAPACITY_MOST)
+		return reader_fail(r, "moe_capacity_factor",
+				   "%g is not between 0 (dropless) and %d",
+				   plan->capacity_factor, (int)CAPACITY_MOST);
 	if (!check_layers_for(r, model, plan) ||
 	    !check_recompute_layers(r, model, plan))
 		return false;

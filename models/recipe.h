@@ -15,9 +15,6 @@ enum { CAPACITY_MOST = 16 };
  * are kept in the readers. */
 void recipe_read(struct reader *training, struct reader *overlap, struct ft_plan *plan);
 
-/* Are experts without a capacity (moe_capacity_factor 0), or with room for their even share? */
-bool recipe_has_room(const struct ft_plan *plan);
-
 /* What must hold between them and the finished plan. */
 bool recipe_check(struct reader *training, const struct ft_model *model,
 		  struct ft_plan *plan);

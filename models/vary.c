@@ -95,7 +95,7 @@ static bool recipe_fits(struct ft_plan *p, const struct ft_model *m)
 {
 	int64_t same = p->dp * p->cp;
 
-	if (!recipe_has_room(p) || p->recompute_layers > m->n_layers ||
+	if (p->capacity_factor > CAPACITY_MOST || p->recompute_layers > m->n_layers ||
 	    p->offload_layers > m->n_layers)
 		return false;
 	if (p->recompute != FT_RECOMPUTE_FULL)

@@ -350,7 +350,7 @@ static void impossible_plans_point_at_the_key_to_change(void **state)
 		{ "llama3-8b", SIZES "offload_layers: 33", 3, 17,
 		  "33 is more than the model's 32 layers" },
 		{ "llama3-8b", SIZES "moe_capacity_factor: 17", 3, 22,
-		  "is not 0 (dropless) nor between 1 and 16" },
+		  "is not between 0 (dropless) and 16" },
 		{ "mixtral-8x7b",
 		  SIZES "sequence_parallel: false\nparallel: {tp: 2, ep: 8}", 3, 20,
 		  "experts under tp 2 need it to be true" },
