@@ -306,9 +306,13 @@ const char *file_input(const char *path)
 	return strcmp(path, "-") ? path : "/dev/stdin";
 }
 
-bool file_sqlite_loses(const char *path)
+bool file_for_sqlite(const char *option, const char *path, struct ft_error *err)
 {
-	return !*path || !strcmp(path, ":memory:") || text_begins_with(path, "file:");
+	bool lost =
+		!*path || !strcmp(path, ":memory:") || text_begins_with(path, "file:");
+
+	return !lost || ft_fail(err, NULL, "%s needs the path of a file, not '%s'",
+				option, path);
 }
 
 bool file_exists(const char *path)

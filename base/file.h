@@ -42,9 +42,10 @@ bool file_folder(const char *path, struct ft_error *err)
 bool file_fail(struct ft_error *err, const struct ft_mark *at, const char *what,
 	       int why);
 
-/* Would SQLite take it for a database in memory, or for a URI that may name one? What is written there
- * is lost. */
-bool file_sqlite_loses(const char *path);
+/* An error where SQLite would take the path of this option for a database in memory, or for a URI that may
+ * name one: what is written there is lost. */
+bool file_for_sqlite(const char *option, const char *path, struct ft_error *err)
+	__attribute__((warn_unused_result));
 
 bool file_exists(const char *path);
 

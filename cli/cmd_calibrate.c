@@ -292,12 +292,9 @@ int cmd_calibrate(int argc, char **argv)
 	for (size_t i = 0; i < sizeof(actions) / sizeof(*actions); i++) {
 		if (strcmp(actions[i].name, a.word.word[0]))
 			continue;
-		if (file_sqlite_loses(a.store)) {
-			ft_fail(&err, NULL,
-				"--store needs the path of a file, not '%s'", a.store);
-			return complain(&err);
-		}
-		store = ft_store_open(a.store, actions[i].creates, &err);
+		store = file_for_sqlite("--store", a.store, &err) ?
+				ft_store_open(a.store, actions[i].creates, &err) :
+				NULL;
 		if (!store)
 			return complain(&err);
 		code = actions[i].run(&a, store);

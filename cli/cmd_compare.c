@@ -114,7 +114,7 @@ static bool load_all(const struct args *a, struct ft_shelf *shelf,
 	return true;
 }
 
-/* As `simulate` does. */
+/* The answer, which no report that fails takes away, and the report's files. */
 static bool print(const struct args *a, const struct ft_answers *answers,
 		  struct ft_error *err)
 {

@@ -280,9 +280,9 @@ bool ft_price_history_import(const char *path, const char *name, size_t *n,
 {
 	PLAIN_NUMBERS;
 	struct ft_prices *book = ft_prices_load(name, NULL, err);
-	bool file = !file_sqlite_loses(path) ||
-		    ft_fail(err, NULL, "--db needs the path of a file, not '%s'", path);
-	sqlite3 *db = book && file ? open_db(path, true, err) : NULL;
+	sqlite3 *db = book && file_for_sqlite("--db", path, err) ?
+			      open_db(path, true, err) :
+			      NULL;
 	bool ok = db && import(path, db, book, n, err);
 
 	sqlite3_close(db);

@@ -186,7 +186,7 @@ void job_set_clock(struct job *s, size_t class, const struct clocks *t,
 	}
 }
 
-/* Of products, and of attention, which slows down with them. */
+/* Of products; attention is taken to slow down as they do. */
 static double pace_of(const struct job_load *l, struct job_clock at)
 {
 	double takes = l->products + at.fall * (l->sustained - l->products);

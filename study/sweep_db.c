@@ -264,9 +264,8 @@ struct sweep_db *sweep_db_open(const char *path, const char *scenario,
 	d->path = arena_text(&d->mem, path);
 	d->scenario = arena_text(&d->mem, scenario);
 	d->n_keys = n_keys;
-	if (file_sqlite_loses(path))
-		ok = ft_fail(err, NULL, "--db needs the path of a file, not '%s'",
-			     path);
+	if (!file_for_sqlite("--db", path, err))
+		ok = false;
 	else if (sqlite3_open_v2(path, &d->db,
 				 SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE,
 				 NULL) != SQLITE_OK)

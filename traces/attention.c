@@ -164,8 +164,8 @@ static void put_score_cap(struct builder *b, bool backward, double scores)
  * masks and normalizes at once: it reads the lower triangle and writes the whole square
  * (2/2 + 2; backward two halves and a whole). It takes scores of which (heads on the rank) x
  * (sequences) divides by 4, rows up to 16,384 that divide by 4. A compiler's takes any, and knows
- * no triangle: 2 + 2, backward 2 + 2 + 2. Else, and in stacks without either, scale, mask and softmax are kernels of their own in fp32, with a cast before
- * and behind: 6 + 8 + 9 + 8 + 6; backward 6 + 12 + 8 + 6. A model in 16 bit that writes
+ * no triangle: 2 + 2, backward 2 + 2 + 2. Else, and in stacks without either, scale, mask and
+ * softmax are kernels of their own in fp32, with a cast before and behind: 6 + 8 + 9 + 8 + 6; backward 6 + 12 + 8 + 6. A model in 16 bit that writes
  * them itself has no casts: a scale, a copy, which PyTorch's masked_fill fills, and a
  * softmax, 4 bytes each; backward 6 + 4 + 4 + 4.
  * Source: the kernels' conditions in Megatron-LM's documentation and code; counted.

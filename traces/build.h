@@ -24,7 +24,7 @@ enum variant {
 			* under fsdp: its own, which no layer before gathered */
 	V_FETCH = 64,  /* its share comes back from host memory first */
 	V_FETCH_BELOW = 128, /* and that of the layer below meanwhile */
-	V_TOP = 256, /* backward under fsdp and of a scan: the model's last layer, behind the head */
+	V_TOP = 256, /* backward under fsdp and of a scan: the last layer, behind the head */
 	V_BUCKETS = 512, /* times this: the number of that bucket */
 };
 

@@ -82,9 +82,8 @@ static double width_kept(const struct builder *b, const struct ft_layer *l,
 		return (first + 2) / 2 - (2 - second);
 	if (set & FT_MODULE_MLP_UP)
 		first -= gated ? 4 : 2;
-	else if (output &&
-		 second > 0) /* relu's, which the second product takes, is all */
-		first = 0;
+	else if (output && second > 0)
+		first = 0; /* the second product's input is all that relu needs */
 	return first + second;
 }
 

@@ -22,9 +22,9 @@
  *   waiting_frac b), with c, m, w and b the shares of time in kernels bound by arithmetic, by
  *   memory, in bare collectives, and in waiting in a pipeline (both spin; the limit averages over
  *   the former, not the latter). p is what products ask for at the full clock, limit /
- *   sustained^clock_exponent, which the limit holds down, and c how long they take at it; every other part its power times typical_frac; spares idle, and so
- *   do GPUs of a server that a job leaves over. The facility takes PUE times that:
- *   average_power_w over a year, in which GPUs idle where utilization says so. Electricity is
+ *   sustained^clock_exponent, which the limit holds down; c counts them as long as they are at that
+ *   clock. Every other part draws its power times typical_frac; spares idle, and so do GPUs of a
+ *   server that a job leaves over. The facility takes PUE times that: average_power_w over a year, in which GPUs idle where utilization says so. Electricity is
  *   paid for that, colocation for what is provisioned: all parts at full load.
  *   joules_per_token is average_power_w over the tokens that are kept (utilization * goodput);
  *   provisioned_joules_per_token, as some publish it, provisioned power times PUE over all.
@@ -310,8 +310,8 @@ struct ft_purchase {
 };
 
 /* What the whole cluster does: tokens per second with P10 and P90 (0: not known); for the
- * power of GPUs, shares of a step: in kernels, in those bound by memory (part of it), of the others
- * what the power limit adds to them, waiting for other GPUs, for neighbours in a pipeline (part of it); and what a checkpoint holds. */
+ * power of GPUs, shares of a step: in kernels; in those bound by memory, and what the limit adds to
+ * others (parts of it); waiting for GPUs; for neighbours in a pipeline (part of it); a checkpoint. */
 struct ft_throughput {
 	double tokens_per_s, low, high;
 	double busy_frac, memory_frac, slowed_frac, waiting_frac, bubble_frac;

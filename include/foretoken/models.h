@@ -422,8 +422,9 @@ bool ft_plan_pairs(const struct ft_plan *plan);
 /* k, if each k-th of so many layers are as many as asked; 0: none are. */
 int64_t ft_plan_stride(int64_t layers, int64_t asked);
 
-/* Does it pair passes and compute experts, or whole layers, again? Nothing does: Megatron Core refuses
- * it (transformer_config.py, overlap_moe_expert_parallel_comm), DeepSeek recomputes norms and projections. */
+/* Does it pair passes and compute experts, or whole layers, again? Only stacks of which the context's
+ * pairs_again is true do: Megatron Core refuses it (transformer_config.py,
+ * overlap_moe_expert_parallel_comm), DeepSeek recomputes norms and projections. */
 bool ft_plan_pairs_again(const struct ft_plan *plan);
 
 /* Does the schedule cut backwards in two, and does it fold the stages into a V (zbv,
