@@ -379,14 +379,14 @@ char *plot_cash(struct plots *p, size_t i, struct ft_error *err)
 			if (a != FT_ACCOUNT_RESALE)
 				of[to] += in_year(&f.flow[k], y) * 1e-6;
 		}
-		fprintf(q.data.out, "\"year %d\" %.6g %.6g %.6g %.6g %.6g\n", y + 1,
-			of[0], of[1], of[2], of[3], of[4]);
+		fprintf(q.data.out, "%d %.6g %.6g %.6g %.6g %.6g\n", y + 1, of[0],
+			of[1], of[2], of[3], of[4]);
 	}
 	return plot_draw(
 		&q,
 		arena_printf(
 			p->mem,
-			"%sset ylabel 'million USD a year'\n"
+			"%sset xlabel 'year'\nset ylabel 'million USD a year'\n"
 			"plot dat using 2:xtic(1) ls 1 title 'purchases', '' using 3 "
 			"ls 5 title 'rent', '' using 4 ls 4 title 'colocation', '' "
 			"using 5 ls 3 title 'electricity', '' using 6 ls 6 title "
