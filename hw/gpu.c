@@ -24,11 +24,24 @@ static void per_rank(struct ft_number *x, int64_t ranks)
 	x->high /= (double)ranks;
 }
 
+static void take_away(struct ft_number *x, double amount)
+{
+	x->value -= amount;
+	x->low -= amount;
+	x->high -= amount;
+}
+
 static void read_memory(struct reader *outer, struct arena *mem, struct ft_gpu *gpu)
 {
 	struct reader r = gpu_open_block(outer, mem, read_need(outer, "memory"));
 
+	struct ft_number context;
+
 	gpu->memory_bytes = read_positive(&r, mem, "capacity", DIM_BYTES);
+	context = read_number_or(&r, mem, "context", DIM_BYTES, 0);
+	if (context.value >= gpu->memory_bytes.value)
+		(void)reader_fail(&r, "context", "leaves nothing of capacity");
+	take_away(&gpu->memory_bytes, context.value);
 	gpu->memory_bytes_per_s = read_positive(&r, mem, "bandwidth", DIM_BYTES_PER_S);
 	gpu_close_block(&r, outer);
 }

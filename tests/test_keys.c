@@ -67,6 +67,8 @@ static const struct key_exempt exempt[] = {
 	{ "cost.prices", "prices.*.included", "permits a price of zero, else refused" },
 	{ "cluster.fabric", "planes",
 	  "more than a NIC can use are refused: test_cluster.c" },
+	{ "cluster.gpu", "memory.context",
+	  "taken from the capacity: test_gpu.c, test_extends.c" },
 	{ "cluster.gpu", "attention.kernels*",
 	  "shapes that other kernels run: test_attention_kernels.c" },
 	{ "cluster.gpu", "power.kernels*",

@@ -347,8 +347,9 @@ static void again(const char *model, const char *modules, const char *works,
 		assert_true(sum_of(with.graph, at).n ==
 				    2 * sum_of(without.graph, at).n &&
 			    sum_of(without.graph, at).n > 0);
-	near_frac(kept(without.graph) - kept(with.graph),
-		  LAYERS * TOKENS * bytes_a_token, 1e-9);
+	if (bytes_a_token > 0)
+		near_frac(kept(without.graph) - kept(with.graph),
+			  LAYERS * TOKENS * bytes_a_token, 1e-9);
 	near_frac(with.graph->recomputed_flop_per_rank,
 		  sum_of(with.graph, NULL).flop - sum_of(without.graph, NULL).flop,
 		  2e-3);
@@ -358,19 +359,17 @@ static void again(const char *model, const char *modules, const char *works,
 }
 
 /* Attention alone: the mask and what is repeated. Norms alone: of the first two what is fp32, what
- * weights multiply, and their outputs. Every operation: all of these but the outputs of norms, and a
- * gate's half. */
+ * weights multiply, and their outputs. What chosen operations keep is in test_chosen.c. */
 static void what_runs_again_is_not_kept(void **state)
 {
-	double mask = 2 * SEQUENCE + 2 * 2 * (48 - 4) * 128.0, h = 4096, f = 11008;
+	double mask = 2 * SEQUENCE + 2 * 2 * (48 - 4) * 128.0, h = 4096;
 
 	(void)state;
 	again("starcoder2-15b", "core_attn", "mask\0repeat\0", mask);
-	again("starcoder2-15b", "op", "mask\0repeat\0rope\0", mask + 24576 * 2);
+	again("starcoder2-15b", "op", "mask\0repeat\0rope\0", 0);
 	again("llama3-8b", "norm", "norm\0add_norm\0", 2 * 4 * h + 2 * 2 * h);
-	again("olmo2-7b", "op", "qk_norm\0rope\0", 4 * 6 * h + 4 * f);
-	again("deepseek-v3", "op", "latent_norm\0latent_join\0",
-	      4 * (2 * 7168.0 + 2048) + 4 * 18432.0);
+	again("olmo2-7b", "op", "qk_norm\0rope\0", 0);
+	again("deepseek-v3", "op", "latent_norm\0latent_join\0", 0);
 }
 
 /* A kernel that is given a mask, or chunks as one, computes again all scores; so do plain ones. */

@@ -329,6 +329,12 @@ static void latent_forward(struct builder *b, const struct layer_sizes *s)
 	latent_up(b, s);
 }
 
+void latent_norms_again(struct builder *b, const struct layer_sizes *s)
+{
+	if (s->l->kv_lora_rank)
+		latent_norms(b, s->l, latent_tokens(b, s), false);
+}
+
 /*
  * Latent attention's queries and keys are made of two parts each, one of which all heads' keys share. Megatron's
  * kernel writes keys and values out of the product of both, and backward their gradients into one: 2 bytes a

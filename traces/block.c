@@ -62,8 +62,8 @@ static void join_split(struct builder *b)
 		need(b, FT_STREAM_TP);
 }
 
-static void row_product(struct builder *b, const struct layer_sizes *s,
-			const char *name, int64_t n, int64_t k)
+void row_product(struct builder *b, const struct layer_sizes *s, const char *name,
+		 int64_t n, int64_t k)
 {
 	if (b->plan->overlap_tp) {
 		leave_split(b, s, n);

@@ -66,6 +66,9 @@ void enter_split(struct builder *b, const struct layer_sizes *s, int64_t feature
 		 bool gradient);
 void attention_half(struct builder *b, const struct layer_sizes *s);
 void mlp_half(struct builder *b, const struct layer_sizes *s);
+/* A product split by rows, and the sum over the ranks behind it. */
+void row_product(struct builder *b, const struct layer_sizes *s, const char *name,
+		 int64_t n, int64_t k);
 void mlp_inside(struct builder *b,
 		const struct layer_sizes *s); /* all but its last product */
 void attention_back(struct builder *b, const struct layer_sizes *s);
@@ -84,6 +87,8 @@ void expert_biases(struct builder *b, const struct biased *e, bool backward);
 /* experts.c: a routed MLP inside a layer, cut where tokens travel. Experts that compute a token, all of
  * them where the model's class does so. */
 bool runs_all_experts(const struct builder *b);
+/* The expert that all tokens go through: its width is f, 0 where there is none. */
+struct layer_sizes shared_sizes(const struct builder *b, const struct ft_layer *l);
 int64_t experts_used(const struct builder *b, const struct ft_layer *l);
 /* Rows of their arrays for each copy that is there. */
 int64_t experts_rows(const struct builder *b);
@@ -95,6 +100,12 @@ void experts_send_back(struct builder *b, const struct ft_layer *l);
 void experts_run_back(struct builder *b, const struct ft_layer *l);
 void experts_return_back(struct builder *b, const struct ft_layer *l);
 void experts_activate(struct builder *b, const struct ft_layer *l); /* again */
+
+/* chosen.c: a layer in a checkpoint by operations: bytes a token that it keeps, parameters of the products that run
+ * again (without a router and routed experts), and what runs again. */
+double chosen_bytes(const struct builder *b, const struct layer_sizes *s);
+double chosen_products(const struct builder *b, const struct layer_sizes *s);
+void chosen_again(struct builder *b, const struct layer_sizes *s);
 
 /* recompute.c: modules that selective recomputation runs again */
 unsigned recomputed_modules(const struct builder *b);
@@ -135,6 +146,7 @@ void latent_join(struct builder *b, const struct layer_sizes *s, bool backward);
 void qkv_products(struct builder *b, const struct layer_sizes *s,
 		  enum ft_layout layout);
 void latent_up(struct builder *b, const struct layer_sizes *s);
+void latent_norms_again(struct builder *b, const struct layer_sizes *s);
 void latent_back(struct builder *b, const struct layer_sizes *s);
 /* adapters.c: adapters beside the products of a layer */
 enum adapter_site { SITE_QKV, SITE_OUT, SITE_UP, SITE_DOWN, SITES };

@@ -30,6 +30,8 @@ static void exchange(struct builder *b, const struct routed *r, const char *name
 {
 	struct ft_work w = { .kind = FT_COMMUNICATION, .name = name, .dtype = FT_BF16 };
 
+	if (b->exchanges_kept)
+		return;
 	if (b->g->group[FT_GROUP_EP].size > 1) {
 		struct ft_op *op;
 
@@ -138,8 +140,7 @@ static void down(struct builder *b, const struct routed *r, enum ft_layout layou
 }
 
 /* The shared expert is an MLP of all tokens, narrower than a dense layer's. */
-static struct layer_sizes shared_sizes(const struct builder *b,
-				       const struct ft_layer *l)
+struct layer_sizes shared_sizes(const struct builder *b, const struct ft_layer *l)
 {
 	struct layer_sizes s = sizes_of(b, l - b->model->layer);
 

@@ -114,30 +114,6 @@ void layer_forward(struct builder *b, int64_t layer)
 	offload_layer(b, layer);
 }
 
-/* All but every second product, attention and reductions: what tensor parallelism gathers is
- * gathered again. Source: torchtitan's list of what its selective recomputation saves. */
-static void every_op(struct builder *b, const struct layer_sizes *s)
-{
-	const struct recipe *r = recipe_of(b);
-
-	put_norm(b, s, "norm", norm_recipe(b)->norm);
-	put_autocast(b, s, false);
-	qkv_enter(b, s);
-	qkv_forward(b, s);
-	if (!s->linear) {
-		attention_inputs(b, s);
-		attention_mask(b, s);
-		put_sinks(b, s, false);
-	}
-	if (ft_layer_has_mlp(s->l))
-		put_norm(b, s, "add_norm", norm_recipe(b)->add_norm);
-	if (s->f) {
-		enter_split(b, s, s->h, false);
-		put_gemm(b, "up", FT_FORWARD, s->tokens, s->f, s->h);
-		put_element(b, s, "activation", "swiglu", r->gated);
-	}
-}
-
 static void activate(struct builder *b, const struct layer_sizes *s)
 {
 	if (s->l->experts)
@@ -179,7 +155,7 @@ static void selective_ops(struct builder *b, const struct layer_sizes *s)
 	unsigned set = recomputed_modules(b);
 
 	if (set & FT_MODULE_OPS)
-		every_op(b, s);
+		chosen_again(b, s);
 	if (set & FT_MODULE_MLA_UP && s->l->kv_lora_rank) {
 		latent_up(b, s);
 		attention_inputs(b, s);

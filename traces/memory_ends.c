@@ -135,12 +135,16 @@ static double gathered_root(const struct builder *b, struct held root)
 								    0;
 }
 
-/* Beside the logits: the root where the loss is a part of it; and where gradients are added up by the
+/* Beside the logits: the root where the loss is a part of it, or where it stays gathered for the backward pass; and where gradients are added up by the
  * products a stand-in for the gradient of the head's weights in 16 bit, and the head's input and its
  * gradient, whole. */
 static double head_beside(const struct builder *b, struct held root)
 {
-	double bytes = b->rules->loss_in_root ? gathered_root(b, root) : 0;
+	bool there = b->rules->loss_in_root || !b->rules->gather_root_again;
+	double bytes = there ? gathered_root(b, root) : 0;
+
+	if (b->rules->one_program)
+		bytes = 2 * head_weights(b);
 
 	if (hands_stand_ins(b))
 		bytes += 2 * head_weights(b) +

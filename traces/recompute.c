@@ -167,11 +167,12 @@ static double selected_products(const struct builder *b, const struct layer_size
 	int64_t layer = s->l - m->layer;
 	double tp = (double)b->plan->tp, out = (double)(s->h * s->out);
 	double mlp = (double)(s->h * s->f), again = 0;
-	int64_t beside = s->l->states_beside ? state_sizes(b, s).out : 0;
+	double routed = expert_products(b, s) + (double)(s->h * s->l->experts) *
+							(double)s->part /
+							(double)s->tokens;
 
 	if (set & FT_MODULE_OPS)
-		again += ft_layer_attention_parameters(m, layer) / tp - out -
-			 (double)(s->h * beside) + mlp;
+		again += chosen_products(b, s) + (s->l->experts ? routed : 0);
 	if (set & (FT_MODULE_MLP | FT_MODULE_MLP_UP))
 		again += (m->activation == FT_SWIGLU ? 2 : 1) * mlp;
 	if (set & FT_MODULE_MLP || (set & FT_MODULE_MLP_DOWN && output_is_needed(b)))

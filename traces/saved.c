@@ -27,6 +27,10 @@
 #include "traces/scan.h"
 #include "traces/sinks.h"
 
+/* MaxText's names, of products. */
+static const unsigned BY_NAME =
+	FT_MODULE_OUT_PROJECTION | FT_MODULE_MLP_UP | FT_MODULE_MLP_DOWN;
+
 static bool casts_again(const struct builder *b)
 {
 	return is_narrow(b) && b->rules->fusion == FT_FUSION_COMPILED;
@@ -47,10 +51,9 @@ static double input_kept(const struct builder *b)
 static double second_kept(const struct builder *b, const struct ft_layer *l,
 			  unsigned set)
 {
-	if (set & (FT_MODULE_ACTIVATION | FT_MODULE_MLP_DOWN))
+	if (set & (FT_MODULE_ACTIVATION | FT_MODULE_MLP_UP | FT_MODULE_MLP_DOWN))
 		return 0;
-	return casts_again(b) && !l->experts && !(set & FT_MODULE_OPS) ? 0 :
-									 input_kept(b);
+	return casts_again(b) && !l->experts ? 0 : input_kept(b);
 }
 
 /* Of a gate whose inputs are clamped: both clamped, beside what they were; by operations the sigmoid's
@@ -78,8 +81,6 @@ static double width_kept(const struct builder *b, const struct ft_layer *l,
 
 	if (l->experts && !(set & FT_MODULE_ACTIVATION))
 		first += clamp_kept(b);
-	if (set & FT_MODULE_OPS)
-		return (first + 2) / 2 - (2 - second);
 	if (set & FT_MODULE_MLP_UP)
 		first -= gated ? 4 : 2;
 	else if (output && second > 0)
@@ -88,7 +89,10 @@ static double width_kept(const struct builder *b, const struct ft_layer *l,
 }
 
 /* A mixture's part: padded inputs are kept padded. The first product's input is gathered over etp,
- * the second's output is scattered; those of frozen products are not kept. */
+ * the second's output is scattered; those of frozen products are not kept. That output is kept for the gradients of the
+ * router's weights, but where the activation is multiplied with them (Megatron Core's weighted_bias_swiglu_impl; its unpermute
+ * then keeps nothing: megatron/core/transformer/moe/moe_utils.py, read 2026-11-30). What a mask dispatches, and the mask, have no name
+ * by which MaxText's policies keep them (MaxText/layers/moe.py names the three products). */
 static double experts_bytes(const struct builder *b, const struct layer_sizes *s,
 			    double sliced, unsigned set)
 {
@@ -98,11 +102,13 @@ static double experts_bytes(const struct builder *b, const struct layer_sizes *s
 	double copies =
 		(double)experts_used(b, l) * sliced * (capacity > 0 ? capacity : 1);
 	double input, each, shared, out = input_kept(b) * (double)l->expert_latent;
+	double output = b->rules->weighted_activation ? 0 : 2;
+	bool nameless = dispatches_by_mask(b) && set & FT_MODULE_NORM;
 
 	routed.format = b->plan->expert_precision;
-	input = input_kept(&routed) * (double)b->plan->etp;
+	input = nameless ? 0 : input_kept(&routed) * (double)b->plan->etp;
 
-	set &= ~(unsigned)(FT_MODULE_MLP_UP | FT_MODULE_MLP_DOWN | FT_MODULE_OPS);
+	set &= ~(unsigned)(FT_MODULE_MLP_UP | FT_MODULE_MLP_DOWN);
 	if (set & FT_MODULE_EXPERTS)
 		return 0; /* from router to shared expert, from the layer's input */
 	copies *= (double)experts_rows(b);
@@ -115,8 +121,9 @@ static double experts_bytes(const struct builder *b, const struct layer_sizes *s
 	}
 	copies *= experts_width(b);
 	return copies * (each * (double)l->expert_intermediate +
-			 (input + 2) * (double)ft_layer_expert_hidden(b->model, l)) +
-	       out * sliced + mask_kept(b, l) * sliced +
+			 (input + output) *
+				 (double)ft_layer_expert_hidden(b->model, l)) +
+	       out * sliced + (nameless ? 0 : mask_kept(b, l)) * sliced +
 	       shared * (double)l->shared_intermediate / (double)b->plan->tp;
 }
 
@@ -153,9 +160,8 @@ static double frozen_inputs(const struct builder *b, const struct layer_sizes *s
 	unsigned again =
 		s->l->experts ? FT_MODULE_EXPERTS : FT_MODULE_MLP | FT_MODULE_MLP_UP;
 
-	input[SITE_QKV] = set & FT_MODULE_OPS ? 0 : first;
-	input[SITE_UP] =
-		set & (again | FT_MODULE_OPS) || !ft_layer_has_mlp(s->l) ? 0 : first;
+	input[SITE_QKV] = first;
+	input[SITE_UP] = set & again || !ft_layer_has_mlp(s->l) ? 0 : first;
 	if (!s->l->experts && !(set & FT_MODULE_MLP))
 		input[SITE_DOWN] = fmin(second_kept(b, s->l, set),
 					fmax(0, width_kept(b, s->l, set))) *
@@ -165,15 +171,17 @@ static double frozen_inputs(const struct builder *b, const struct layer_sizes *s
 
 /* Bytes per feature of attention's output: 2 as attention keeps it, and what the product
  * behind it does not share with that: PyTorch's in another order, a narrow one. */
-static double output_kept(const struct builder *b)
+static double output_kept(const struct builder *b, unsigned set)
 {
+	bool named = b->rules->one_program && set & FT_MODULE_NORM &&
+		     !(set & FT_MODULE_CORE_ATTENTION);
 	bool kernels = b->rules->fusion == FT_FUSION_KERNELS ||
 		       b->rules->fusion == FT_FUSION_MODULES;
 	bool reordered = b->model->activation == FT_SWIGLU && !kernels;
 
 	if (keeps_narrow(b))
 		return 2 + input_width(b);
-	return reordered && !casts_again(b) ? 4 : 2;
+	return reordered && !named && !casts_again(b) ? 4 : 2;
 }
 
 /* Scores and their dropout mask, kept by attention that is not fused. */
@@ -191,7 +199,7 @@ static double score_bytes(const struct builder *b, const struct layer_sizes *s,
 static double sinks_kept(const struct builder *b, const struct layer_sizes *s,
 			 unsigned set)
 {
-	bool again = set & (FT_MODULE_CORE_ATTENTION | FT_MODULE_OPS);
+	bool again = set & FT_MODULE_CORE_ATTENTION;
 
 	return scales_for_sinks(b, s->l) && !again ? 2 * (double)s->out : 0;
 }
@@ -204,7 +212,7 @@ static double other_saved(const struct builder *b, const struct layer_sizes *s,
 			  unsigned set)
 {
 	double h = 2 * first_width(b, s), more = 2 * (double)s->gate;
-	double operations = set & FT_MODULE_OPS ? 0 : norm_kept(b);
+	double operations = norm_kept(b);
 	int64_t norms = ft_layer_norms(b->model, s->l);
 
 	if (set & FT_MODULE_NORM) /* the first two */
@@ -220,14 +228,10 @@ static double other_saved(const struct builder *b, const struct layer_sizes *s,
 				 (b->model->value_norm ? s->kv - own_k(s) : 0));
 	more += operations / 2 * h * (double)norms + beside_kept(b, s) +
 		sinks_kept(b, s, set) + layer_input_kept(b, s);
-	if (is_masked(b, s->l) &&
-	    !(set &
-	      (FT_MODULE_CORE_ATTENTION |
-	       FT_MODULE_OPS))) /* the mask, and what keys and values are repeated to */
+	if (is_masked(b, s->l) && !(set & FT_MODULE_CORE_ATTENTION))
+		/* the mask, and what keys and values are repeated to */
 		more += 2 * (double)(b->plan->sequence + s->q - s->k + s->out - s->v);
-	if (!(set & FT_MODULE_OPS))
-		more += joined_kept(b, s);
-	return more + (s->linear ? 2 * (double)s->q : 0);
+	return more + joined_kept(b, s) + (s->linear ? 2 * (double)s->q : 0);
 }
 
 /* Inputs of products and gradients of their outputs take what the layer keeps, within a
@@ -252,13 +256,13 @@ static double heads_kept(const struct builder *b, const struct layer_sizes *s,
 	double more = autocast_kept(b, s, set & FT_MODULE_NORM);
 
 	if (!s->linear)
-		return 2 * (double)s->q + output_kept(b) * (double)s->out + more;
+		return 2 * (double)s->q + output_kept(b, set) * (double)s->out + more;
 	if (s->l->short_conv)
 		return short_conv_kept(b) * (double)s->out;
 	if (s->l->state_chunk) /* of its scan, the same gated, and of the norm behind it */
 		return (gates_in_scan(b, s->l) && !s->l->bare_states ? 6 : 4) *
 		       (double)s->out;
-	return (2 + output_kept(b)) * (double)s->out + delta_kept(s) +
+	return (2 + output_kept(b, set)) * (double)s->out + delta_kept(s) +
 	       decays_kept(b, s) + more;
 }
 
@@ -276,15 +280,14 @@ static double states_kept(const struct builder *b, const struct layer_sizes *s,
 
 /* Latents in front of their norms and behind, and the key that is turned. Where they are gathered
  * a rank keeps its slice. */
-static double latents_kept(const struct builder *b, const struct layer_sizes *s,
-			   unsigned set)
+static double latents_kept(const struct builder *b, const struct layer_sizes *s)
 {
 	const struct ft_layer *l = s->l;
 	bool sliced = b->rules->tensor_parallel == FT_TP_MEGATRON;
 
 	if (!l->kv_lora_rank)
 		return 0;
-	return ((2 + input_kept(b) + (set & FT_MODULE_OPS ? 0 : norm_kept(b))) *
+	return ((2 + input_kept(b) + norm_kept(b)) *
 			(double)(l->q_lora_rank + l->kv_lora_rank) +
 		2 * (double)l->qk_rope_head_dim) *
 	       (sliced ? (double)s->part / (double)s->tokens : 1);
@@ -297,35 +300,43 @@ static unsigned mixer_set(const struct layer_sizes *s, unsigned set)
 	return s->linear && s->l->state_chunk ? set & ~(unsigned)FT_MODULE_NORM : set;
 }
 
+static double kept_beside_modules(const struct builder *b, const struct layer_sizes *s,
+				  unsigned set)
+{
+	double tokens = (double)s->tokens, h = (double)s->h;
+	double sliced = (double)s->part / tokens;
+	double halves = ft_layer_has_mlp(s->l) ? 2 : 1;
+	double kv = s->l->shares_kv ? 0 : 2 * (double)(s->k + s->v), rest, whole;
+
+	rest = heads_kept(b, s, set) + states_kept(b, s, set) +
+	       (first_kept(b, mixer_set(s, set)) + (halves - 1) * first_kept(b, set)) *
+		       first_width(b, s);
+	whole = halves * 2 * h *
+		(b->rules->tensor_parallel == FT_TP_MEGATRON ? sliced : 1);
+	if (set & FT_MODULE_OUT_PROJECTION) /* the sum behind it */
+		whole /= halves;
+	if (set & BY_NAME && !s->linear) /* attention's output has no name */
+		rest -= output_kept(b, set) * (double)s->out;
+	if (set & FT_MODULE_MLA_UP && s->l->kv_lora_rank) {
+		rest -= 2 * (double)s->q;
+		kv = 0;
+	}
+	return tokens *
+	       (mlp_bytes(b, s, sliced, set) + whole + rest + kv + latents_kept(b, s) +
+		other_saved(b, s, set) + frozen_inputs(b, s, set) +
+		score_bytes(b, s, set) + (drops_out(b) ? 2 * h * sliced : 0));
+}
+
 double layer_saved_bytes(const struct builder *b, int64_t layer, enum ft_recompute how)
 {
 	struct layer_sizes s = sizes_of(b, layer);
 	unsigned set = how == FT_RECOMPUTE_SELECTIVE ? recomputed_modules(b) : 0;
-	double tokens = (double)s.tokens, h = (double)s.h;
-	double sliced = (double)s.part / tokens;
-	double kv = s.l->shares_kv ? 0 : 2 * (double)(s.k + s.v), rest, whole;
-	double halves = ft_layer_has_mlp(s.l) ? 2 : 1;
+	double halves = b->model->halves && ft_layer_has_mlp(s.l) ? 2 : 1;
 
 	if (how == FT_RECOMPUTE_FULL)
-		return (b->model->halves ? halves : 1) * (b->autocast ? 4 : 2) * h *
-		       (double)s.part;
-	rest = heads_kept(b, &s, set) + states_kept(b, &s, set) +
-	       (first_kept(b, mixer_set(&s, set)) + (halves - 1) * first_kept(b, set)) *
-		       first_width(b, &s);
-	whole = halves * 2 * h *
-		(b->rules->tensor_parallel == FT_TP_MEGATRON ? sliced : 1);
-	if (set & FT_MODULE_OUT_PROJECTION) { /* its input, and the sum behind it */
-		rest -= output_kept(b) * (double)s.out;
-		whole /= halves;
-	}
-	if (set & FT_MODULE_MLA_UP && s.l->kv_lora_rank) {
-		rest -= 2 * (double)s.q;
-		kv = 0;
-	}
-	return tokens * (mlp_bytes(b, &s, sliced, set) + whole + rest + kv +
-			 latents_kept(b, &s, set) + other_saved(b, &s, set) +
-			 frozen_inputs(b, &s, set) + score_bytes(b, &s, set) +
-			 (drops_out(b) ? 2 * h * sliced : 0)) +
-	       kept_context_bytes(b, layer) +
+		return halves * (b->autocast ? 4 : 2) * (double)(s.h * s.part);
+	return kept_context_bytes(b, layer) +
+	       (set & FT_MODULE_OPS ? (double)s.tokens * chosen_bytes(b, &s) :
+				      kept_beside_modules(b, &s, set)) +
 	       (how == FT_RECOMPUTE_NONE ? scan_saved_bytes(b, layer) : 0);
 }

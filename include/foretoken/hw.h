@@ -145,10 +145,11 @@ struct ft_gpu {
 	struct ft_digest digest; /* of its files */
 	const char *name, *vendor, *title;
 	int64_t ranks_per_gpu;
-	struct ft_number memory_bytes, memory_bytes_per_s; /* of a rank */
-	struct ft_number peak_flop_per_s[FT_DTYPES];	   /* of a rank; 0: cannot */
-	int64_t compute_units;				   /* of a rank */
-	struct ft_number idle_w, limit_w, rated_w; /* of the card; rated: uncapped */
+	struct ft_number memory_bytes; /* of a rank, for tensors: without a context */
+	struct ft_number memory_bytes_per_s;	     /* of a rank */
+	struct ft_number peak_flop_per_s[FT_DTYPES]; /* of a rank; 0: cannot */
+	int64_t compute_units;			     /* of a rank */
+	struct ft_number idle_w, limit_w, rated_w;   /* of the card; rated: uncapped */
 	struct ft_number attention_clock; /* in bursts; products 1; 0: as they */
 	struct ft_number kernel_floor_s;  /* the shortest kernel */
 	struct ft_number launch_gap_s;	  /* between dependent kernels of a stream */
