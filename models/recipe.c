@@ -23,6 +23,8 @@ static const char *const optimizer_names[FT_OPTIMIZERS] = {
 	[FT_MUON] = "muon"
 };
 
+static const char *const master_names[FT_MASTERS] = { "fp32", "fp16", "remainder" };
+
 /* A module by every name that a framework has for it. */
 static const struct {
 	const char *name;
@@ -83,6 +85,29 @@ const char *ft_scaling_name(enum ft_scaling scaling)
 const char *ft_optimizer_name(enum ft_optimizer optimizer)
 {
 	return optimizer_names[optimizer];
+}
+
+const char *ft_master_name(enum ft_master master)
+{
+	return master_names[master];
+}
+
+double ft_master_bytes(const struct ft_plan *plan)
+{
+	return !plan->master_weights ? 0 : plan->master == FT_MASTER_FP32 ? 4 : 2;
+}
+
+double ft_moment_bytes(const struct ft_plan *plan, double width)
+{
+	return plan->moment_dtype == FT_DTYPES ? width :
+						 ft_dtype_bytes(plan->moment_dtype);
+}
+
+const char *ft_moment_name(const struct ft_plan *plan)
+{
+	return ft_dtype_name(plan->moment_dtype != FT_DTYPES ? plan->moment_dtype :
+			     plan->master_weights	     ? FT_FP32 :
+							       plan->gradient_dtype);
 }
 
 double ft_optimizer_state_bytes(enum ft_optimizer optimizer, double width)
@@ -226,6 +251,31 @@ static void read_gradients(struct reader *r, struct ft_plan *plan)
 		formats[read_choice(r, "gradient_dtype", names, 3, usual)];
 }
 
+/* Of Adam alone, whose kernels have them. */
+static void read_state(struct reader *r, struct ft_plan *plan)
+{
+	static const enum ft_dtype formats[] = { FT_FP32, FT_BF16, FT_FP16, FT_FP8 };
+	const char *names[4];
+	int chosen;
+
+	for (int i = 0; i < 4; i++)
+		names[i] = ft_dtype_name(formats[i]);
+	chosen = read_choice(r, "moment_dtype", names, 4, 0);
+	plan->moment_dtype = read_has(r, "moment_dtype") ? formats[chosen] : FT_DTYPES;
+	plan->master = (enum ft_master)read_choice(r, "master_dtype", master_names,
+						   FT_MASTERS, FT_MASTER_FP32);
+	if (plan->moment_dtype != FT_DTYPES && plan->optimizer != FT_ADAM)
+		reader_fail(r, "moment_dtype",
+			    "optimizer %s has none of Adam's moments",
+			    ft_optimizer_name(plan->optimizer));
+	if (read_has(r, "master_dtype") && !plan->master_weights)
+		reader_fail(r, "master_dtype", "master_weights: false keeps none");
+	if (plan->master == FT_MASTER_REMAINDER && plan->precision == FT_FP16)
+		reader_fail(r, "master_dtype",
+			    "remainder: weights in fp16 are no half of those in fp32, "
+			    "only those in bf16 are");
+}
+
 void recipe_read(struct reader *r, struct reader *overlap, struct ft_plan *plan)
 {
 	read_gradients(r, plan);
@@ -233,6 +283,7 @@ void recipe_read(struct reader *r, struct reader *overlap, struct ft_plan *plan)
 						   FT_GRAPHS_NONE);
 	plan->optimizer = (enum ft_optimizer)read_choice(
 		r, "optimizer", optimizer_names, FT_OPTIMIZERS, FT_ADAM);
+	read_state(r, plan);
 	plan->dispatcher = (enum ft_dispatcher)read_choice(
 		r, "moe_dispatcher", dispatcher_names, 3, FT_DISPATCH_ALLTOALL);
 	plan->capacity_factor = read_quantity(r, "moe_capacity_factor", DIM_NONE, 0);

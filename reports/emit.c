@@ -337,6 +337,26 @@ static void megatron_precision(struct sheet *t)
 		emit(t, "grad_reduce_in_bf16", "%s", ""); /* with bf16 else in fp32 */
 }
 
+/* Megatron Core has remainders of bf16 weights unless it is told not to. */
+static void megatron_state(struct sheet *t)
+{
+	const struct ft_plan *p = t->p;
+	const char *moments = ft_moment_name(p);
+
+	if (p->moment_dtype == FT_DTYPES && p->master == FT_MASTER_FP32)
+		return;
+	if (t->of == FT_NEMO || !p->master_weights) {
+		emit_unknown(t, "moment_dtype: %s, master_dtype: %s", moments,
+			     ft_master_name(p->master));
+		return;
+	}
+	emit(t, "use_precision_aware_optimizer", "%s", "");
+	emit(t, "exp_avg_dtype", "%s", moments);
+	emit(t, "exp_avg_sq_dtype", "%s", moments);
+	if (p->master == FT_MASTER_FP16)
+		emit(t, "main_params_dtype", "fp16");
+}
+
 /* A data set's packing, not an argument's. */
 static void megatron_documents(struct sheet *t)
 {
@@ -406,6 +426,7 @@ static void megatron_rest(struct sheet *t)
 		emit_unknown(t, "optimizer: %s", ft_optimizer_name(p->optimizer));
 	if (!p->master_weights)
 		emit_unknown(t, "master_weights: false");
+	megatron_state(t);
 	if ((p->sharding == FT_FSDP || p->sharding == FT_HSDP) &&
 	    !p->reshard_after_forward)
 		emit_unknown(t, "reshard_after_forward: false");

@@ -169,6 +169,8 @@ void emit_titan(struct sheet *t)
 		 p->pp > 1 ? p->micro_batch * ft_plan_run(p) : p->micro_batch);
 	emit_int(t, "global_batch_size", p->global_batch);
 	emit_int(t, "seq_len", p->sequence);
+	if (p->moment_dtype != FT_DTYPES)
+		emit_unknown(t, "moment_dtype: %s", ft_dtype_name(p->moment_dtype));
 	if (!p->master_weights)
 		emit(t, "dtype", "\"bfloat16\"");
 	fputs("\n[parallelism]\n", t->out);

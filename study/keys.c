@@ -105,6 +105,8 @@ static const char *rent(struct arena *mem, const struct ft_scenario *s)
 	return usd > 0 ? exact(mem, usd, " USD/h") : NULL;
 }
 
+VALUE(moment_dtype, ft_moment_name(s->plan))
+VALUE(master_dtype, ft_master_name(s->plan->master))
 TRUTH(sync_each, !s->plan->sync_last)
 VALUE(flushes, s->plan->pp > 1 ? whole(mem, s->plan->flushes) : NULL)
 VALUE(optics, s->cluster->fabric->optics)
@@ -254,6 +256,10 @@ static const struct scenario_key keys[] = {
 	  "number format in which gradients are reduced" },
 	{ "training.master_weights", BOTH, master_weights,
 	  "the optimizer keeps fp32 weights" },
+	{ "training.moment_dtype", KEY_COLUMN, moment_dtype,
+	  "number format of Adam's moments" },
+	{ "training.master_dtype", KEY_COLUMN, master_dtype,
+	  "master weights: fp32, fp16 or remainder" },
 	{ "training.sync_each_micro_batch", KEY_COLUMN, sync_each,
 	  "fsdp reduces gradients in each micro-batch, not only in the last" },
 	{ "training.reshard_after_forward", BOTH, reshard,

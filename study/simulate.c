@@ -107,12 +107,12 @@ double checkpoint_bytes(const struct ft_scenario *s)
 	const struct ft_plan *p = s->plan;
 	double trained = p->lora.rank ? ft_model_lora_parameters(s->model, &p->lora) :
 					ft_model_parameters(s->model);
-	double width = p->master_weights ? 4 : 2;
+	double width = ft_moment_bytes(p, p->master_weights ? 4 : 2);
 	double once = p->optimizer != FT_MUON ? 0 :
 		      p->lora.rank	      ? trained :
 						ft_model_matrix_parameters(s->model);
 
-	return trained * (p->master_weights ? 2 + 4 : 2) +
+	return trained * (2 + ft_master_bytes(p)) +
 	       trained * ft_optimizer_state_bytes(p->optimizer, width) - width * once;
 }
 

@@ -4,8 +4,8 @@
 enum { LAYERS = 4, TOKENS = 2048 };
 
 #define OP "recompute: selective, recompute_modules: op"
-#define PLAN(more)                                                             \
-	"{sequence_length: 2048, global_batch_size: 8, micro_batch_size: 1, "  \
+#define PLAN(more) \
+	"{sequence_length: 2048, global_batch_size: 8, micro_batch_size: 1, " \
 	"sharding: fsdp, " more "}"
 #define LLAMA "name: llama3-8b, num_hidden_layers: 4"
 #define BIASED LLAMA ", attention_bias: true"
@@ -52,8 +52,8 @@ static void a_layer_keeps_what_was_measured(void **state)
 static double again(const struct parts *with, const struct parts *without,
 		    const char *name)
 {
-	return (sum_of(with->graph, name).n - sum_of(without->graph, name).n) /
-	       LAYERS / (double)with->plan->micro_batches;
+	return (sum_of(with->graph, name).n - sum_of(without->graph, name).n) / LAYERS /
+	       (double)with->plan->micro_batches;
 }
 
 static void expect(const char *model, const char *plan, const char *stack,
@@ -85,8 +85,8 @@ static void every_second_product_runs_again(void **state)
 	       "q\0v\0attention\0gate\0down\0");
 	expect("{" BIASED "}", PLAN(OP), "torch-2.11-eager",
 	       "q\0k\0v\0attention_out\0up\0", "gate\0down\0");
-	expect("{" LLAMA "}", PLAN(OP), "megatron-core", "attention_out\0activation\0down\0",
-	       "qkv\0gate_up\0attention\0");
+	expect("{" LLAMA "}", PLAN(OP), "megatron-core",
+	       "attention_out\0activation\0down\0", "qkv\0gate_up\0attention\0");
 }
 
 /* A sum that a reduction scattered is kept; one that all have is made again, with its product. A compiler leaves out the

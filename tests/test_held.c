@@ -63,6 +63,10 @@ static void draw_plan(struct ft_plan *p)
 	p->gradient_dtype = below(2) ? FT_FP32 : FT_BF16;
 	p->master_weights = below(4) > 0;
 	p->optimizer = (enum ft_optimizer)below(FT_OPTIMIZERS);
+	p->moment_dtype = p->optimizer != FT_ADAM || below(2) ? FT_DTYPES :
+			  below(2)			      ? FT_BF16 :
+								FT_FP8;
+	p->master = p->master_weights ? (enum ft_master)below(3) : FT_MASTER_FP32;
 	p->micro_batches = 1 + below(3);
 	p->reshard_after_forward = below(2);
 	p->lora.rank = below(4) ? 0 : 8;
@@ -135,6 +139,10 @@ static double state_of(const struct drawn *d, double width)
 	const struct held *h = &d->stage;
 	double all = h->dense + h->experts;
 
+	if (d->plan.moment_dtype == FT_BF16)
+		width = 2;
+	if (d->plan.moment_dtype == FT_FP8)
+		width = 1;
 	switch (d->plan.optimizer) {
 	case FT_MUON:
 		return width * (2 * h->dense - h->matrices + h->experts);
@@ -176,7 +184,8 @@ static void mixed(const struct drawn *d, double want[FT_MEMORIES])
 				  of_experts * d->stage.experts + 2 * d->ends.dense +
 				  d->stage.frozen + d->stage.frozen_experts;
 	want[FT_MEMORY_OPTIMIZER] =
-		(p->master_weights ? 4 * all + state_of(d, 4) : state_of(d, 2)) /
+		(p->master_weights ? (p->master ? 2 : 4) * all + state_of(d, 4) :
+				     state_of(d, 2)) /
 		(p->sharding == FT_DDP ? 1 : ranks);
 }
 

@@ -9,7 +9,8 @@
  *                    buckets 4 (8: several micro-batches)
  *   all 16 bit       2 + 2 + 4, and 2 under ddp where gradients are copied into buckets
  *   frozen           its format's width alone (/n under fsdp)
- * The optimizer's 8 and 4 are Adam's two moments; others keep less (ft_optimizer_state_bytes).
+ * The optimizer's 8 and 4 are Adam's two moments; others keep less (ft_optimizer_state_bytes), and moment_dtype and
+ * master_dtype make them and the 4 of master weights narrower.
  *   DeepSpeed's BF16_Optimizer: 2 more, a micro-batch's gradients
  * Checked against allocator peaks of measured steps by `make validate`.
  */
@@ -147,8 +148,7 @@ static void of_mixed_precision(const struct builder *b, struct held stage,
 		(experts_narrow(b) ? weight_bytes(b) : 2) * stage.experts +
 		stage.frozen + stage.frozen_experts;
 	bytes[FT_MEMORY_OPTIMIZER] =
-		state +
-		(p->master_weights ? 4 * (divided ? held_share(b, stage) : all) : 0);
+		state + ft_master_bytes(p) * (divided ? held_share(b, stage) : all);
 }
 
 void base_bytes(const struct builder *b, struct held stage, struct held ends,

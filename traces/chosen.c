@@ -143,12 +143,12 @@ static bool runs_again(const struct builder *b, const struct chosen *p)
 
 static double scattered_kept(const struct builder *b, const struct layer_sizes *s)
 {
-	int sums = 1 + (ft_layer_has_mlp(s->l) &&
-			(!compiles(b) || output_is_needed(b)));
+	int sums =
+		1 + (ft_layer_has_mlp(s->l) && (!compiles(b) || output_is_needed(b)));
 
-	return scatters(b) ? 2 * (double)s->h * (double)s->part / (double)s->tokens *
-				     sums :
-			     0;
+	return scatters(b) ?
+		       2 * (double)s->h * (double)s->part / (double)s->tokens * sums :
+		       0;
 }
 
 /* Copies of tokens as they came to their experts, and as these sent them back. */

@@ -102,6 +102,7 @@ double held_state(const struct builder *b, struct held of, bool shared, double w
 {
 	double all = shared ? held_share(b, of) : of.dense + of.experts;
 
+	width = ft_moment_bytes(b->plan, width);
 	return ft_optimizer_state_bytes(b->plan->optimizer, width) * all -
 	       width * muon_numbers(b, of, shared);
 }

@@ -50,6 +50,22 @@ static bool heads_can_be_dealt(const struct ft_model *model, const struct ft_pla
 	return true;
 }
 
+/* Weights in fp32 that are trained themselves have no master weights beside them. */
+static bool keeps_masters(const struct ft_plan *plan, const struct ft_stack *stack,
+			  struct ft_error *err)
+{
+	bool own = plan->sharding == FT_FSDP || plan->sharding == FT_HSDP ||
+		   stack->layout.one_program ||
+		   (stack->layout.autocast && !ft_plan_divides(plan));
+
+	return plan->master == FT_MASTER_FP32 || !own ||
+	       ft_fail(err, NULL,
+		       "master_dtype: %s: %s of stack %s trains weights in fp32 "
+		       "themselves and keeps no others beside them",
+		       ft_master_name(plan->master), ft_sharding_name(plan->sharding),
+		       stack->name);
+}
+
 enum { LISTED = 80 };
 
 /* ", word" behind the n bytes of a text, if a stack has it. */
@@ -245,9 +261,9 @@ bool stack_runs(const struct ft_model *model, const struct ft_plan *plan,
 			       "schedule: dualpipev is not in stack %s; use zbv, or a "
 			       "stack with dual_pipe: true",
 			       stack->name);
-	return can_update(plan, stack, err) && reads_across(model, plan, err) &&
-	       recomputes(model, plan, stack, err) && attends(plan, stack, err) &&
-	       groups_experts(model, plan, stack, err) &&
+	return can_update(plan, stack, err) && keeps_masters(plan, stack, err) &&
+	       reads_across(model, plan, err) && recomputes(model, plan, stack, err) &&
+	       attends(plan, stack, err) && groups_experts(model, plan, stack, err) &&
 	       framework_has(plan, stack, err) &&
 	       heads_can_be_dealt(model, plan, stack, err);
 }

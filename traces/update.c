@@ -46,6 +46,33 @@ static bool updates_narrow(const struct builder *b)
 	return !b->plan->master_weights && !wide_adapters(b);
 }
 
+/* State that is not in fp32, of Transformer Engine's Adam: it is widened in front of the update and narrowed behind it, all
+ * of it at once (transformer_engine/pytorch/optimizers/fused_adam.py, read 2026-11-30); remainders are not. */
+static double widened_bytes(const struct builder *b)
+{
+	double moment = ft_moment_bytes(b->plan, 4);
+
+	return (moment < 4 ? 2 * (2 * moment + 8) : 0) +
+	       (b->plan->master == FT_MASTER_FP16 ? 12 : 0);
+}
+
+static int widened(const struct builder *b)
+{
+	return (ft_moment_bytes(b->plan, 4) < 4 ? 2 : 0) +
+	       (b->plan->master == FT_MASTER_FP16);
+}
+
+/* What narrower moments and master weights move more than those in fp32; a compiler and PyTorch's own kernels read
+ * and write them as they are. */
+static double state_bytes(const struct builder *b)
+{
+	double wide = updates_narrow(b) ? 2 : 4;
+
+	if (b->rules->fusion != FT_FUSION_KERNELS || updates_narrow(b))
+		return 4 * (ft_moment_bytes(b->plan, wide) - wide);
+	return widened_bytes(b) - (b->plan->master == FT_MASTER_REMAINDER ? 2 : 0);
+}
+
 static double update_bytes(const struct builder *b)
 {
 	const struct update *u = &updates[b->plan->optimizer];
@@ -53,8 +80,9 @@ static double update_bytes(const struct builder *b)
 	if (b->rules->optimizer_bytes > 0)
 		return b->rules->optimizer_bytes;
 	if (updates_narrow(b))
-		return u->narrow;
-	return u->wide + (is_fsdp(b->plan) || b->autocast || wide_adapters(b) ? 0 : 2);
+		return u->narrow + state_bytes(b);
+	return u->wide + state_bytes(b) +
+	       (is_fsdp(b->plan) || b->autocast || wide_adapters(b) ? 0 : 2);
 }
 
 /* In bf16 throughout a thread loads half as many bytes at a time. */
@@ -115,6 +143,9 @@ static void put_update(struct builder *b, struct held stage, struct held ends)
 	put_memory(b, updates[b->plan->optimizer].item, update_kernel(b),
 		   update_bytes(b) * updated(b, stage),
 		   (int)b->rules->optimizer_kernels);
+	if (b->rules->fusion == FT_FUSION_KERNELS && !updates_narrow(b))
+		b->seg->peak_bytes[FT_MEMORY_OTHER] +=
+			4 * widened(b) * updated(b, stage);
 	if (b->rules->update_lists && b->plan->optimizer == FT_ADAM)
 		b->seg->peak_bytes[FT_MEMORY_OTHER] +=
 			(updates_narrow(b) ? 2 : 4) * updated(b, stage);

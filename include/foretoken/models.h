@@ -281,6 +281,9 @@ enum ft_scaling {
 	FT_SCALING_NV
 };
 
+/* Master weights: in fp32, in fp16 with a scale, or the 16 bits that weights in bf16 lack. */
+enum ft_master { FT_MASTER_FP32, FT_MASTER_FP16, FT_MASTER_REMAINDER, FT_MASTERS };
+
 enum ft_optimizer {
 	FT_ADAM,      /* AdamW: two moments */
 	FT_ADAM_8BIT, /* both in 8 bit, with a scale in fp32 for each 256 of them */
@@ -349,6 +352,8 @@ struct ft_plan {
 	int64_t *stage_layers; /* [pp * vpp] by the chunks' places: ft_plan_place */
 	enum ft_dtype precision;
 	enum ft_dtype gradient_dtype;
+	enum ft_dtype moment_dtype; /* of Adam's; FT_DTYPES: as the weights trained */
+	enum ft_master master;	    /* what the optimizer keeps of weights in fp32 */
 	enum ft_sharding sharding;
 	enum ft_schedule schedule;
 	int64_t flushes; /* how often a step drains the pipeline; as stated, also of pp 1 */
@@ -434,13 +439,11 @@ bool ft_schedule_folds(enum ft_schedule schedule);
 
 /* Micro-batches of a run of the pipeline, from one flush to the next; without a pipeline, all. */
 int64_t ft_plan_run(const struct ft_plan *plan);
-
 /* Ranks that share one copy of an expert's sharded state: its replicas keep as many copies as
  * there are of the rest (dp cp / shard), as far as these divide them; 1 under ddp. */
 int64_t ft_plan_expert_shard(const struct ft_plan *plan);
 /* As many ranks of dp x cp as divide them and are on one node: hsdp's group unless stated. */
 int64_t ft_plan_near_shard(const struct ft_plan *plan, int64_t ranks_per_node);
-
 /* Do replicas divide any state among themselves: zero1 and beyond? */
 bool ft_plan_divides(const struct ft_plan *plan);
 
@@ -485,6 +488,11 @@ const char *ft_optimizer_name(enum ft_optimizer optimizer);
 /* What it keeps for a parameter, in bytes, where a moment has `width` bytes; under Muon of what AdamW
  * updates. Adafactor's rows and columns, about a thousandth of a byte, are not counted. */
 double ft_optimizer_state_bytes(enum ft_optimizer optimizer, double width);
+/* Bytes per parameter of master weights beside those that compute; of one of Adam's moments beside trained weights of that width. */
+double ft_master_bytes(const struct ft_plan *plan);
+double ft_moment_bytes(const struct ft_plan *plan, double width);
+const char *ft_master_name(enum ft_master master);
+const char *ft_moment_name(const struct ft_plan *plan);
 
 #ifdef __cplusplus
 }
