@@ -4,6 +4,7 @@
  */
 #include <math.h>
 
+#include "foretoken/sim.h"
 #include "tests/works.h"
 
 #define SCAN "jax-0.11"
@@ -317,6 +318,47 @@ static void the_update_is_compiled(void **state)
 	}
 }
 
+/* Whole weights on each of four ranks are shards of one: a step of one rank is that of fsdp, and of four each has it with sums over
+ * all, of 2 bytes a parameter. */
+static void whole_weights_are_shards_of_a_group_of_one(void **state)
+{
+	static const char *const stacks[] = { SCAN, "jax-0.11-unrolled" };
+	static const char *const ddp[] = {
+		"{sequence_length: 4096, micro_batch_size: 1, global_batch_size: 4, "
+		"sharding: ddp, gradient_dtype: bf16, recompute: full}",
+		"{sequence_length: 4096, micro_batch_size: 1, global_batch_size: 16, "
+		"sharding: ddp, gradient_dtype: bf16, recompute: full}",
+	};
+	static const char fsdp[] =
+		"{sequence_length: 4096, micro_batch_size: 1, global_batch_size: 4, "
+		"sharding: fsdp, gradient_dtype: bf16, recompute: full}";
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		struct sum one, other;
+		struct parts p, of;
+		double peak, n;
+
+		build(&p, MODEL, fsdp, stacks[i], 1);
+		one = sum_of(p.graph, NULL);
+		peak = ft_graph_peak_bytes(p.graph);
+		n = ft_model_parameters(p.model);
+		drop(&p);
+		for (int ranks = 1; ranks <= 4; ranks += 3) {
+			build(&of, MODEL, ddp[ranks > 1], stacks[i], ranks);
+			other = sum_of(of.graph, "gradient_reduce");
+			assert_true((other.n > 0) == (ranks > 1));
+			if (ranks > 1)
+				near_frac(other.bytes, 4 * 2 * n, 1e-9);
+			near_frac(sum_of(of.graph, NULL).flop, one.flop, 1e-12);
+			near_frac(sum_of(of.graph, NULL).bytes - other.bytes, one.bytes,
+				  1e-12);
+			near_frac(ft_graph_peak_bytes(of.graph), peak, 1e-12);
+			drop(&of);
+		}
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -331,6 +373,7 @@ int main(void)
 		cmocka_unit_test(what_is_kept_is_given_back_once),
 		cmocka_unit_test(gradients_are_given_back_under_any_sharding),
 		cmocka_unit_test(the_update_is_compiled),
+		cmocka_unit_test(whole_weights_are_shards_of_a_group_of_one),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -30,11 +30,27 @@ static uint32_t add_work(struct builder *b, const struct ft_work *work,
 	return (uint32_t)g->n_works++;
 }
 
+/* Whole weights on each rank are, in a program of XLA's, shards of a group of one: in fp32, cast where they are
+ * used, with gradients that all replicas sum. */
+static const struct ft_plan *as_compiled(struct builder *b, const struct ft_plan *plan,
+					 const struct ft_stack *stack)
+{
+	struct ft_plan *same;
+
+	if (!stack->layout.one_program || plan->sharding != FT_DDP)
+		return plan;
+	same = ARENA_NEW(b->mem, struct ft_plan);
+	*same = *plan;
+	same->sharding = FT_HSDP;
+	same->reshard_after_forward = true;
+	return same;
+}
+
 void builder_init(struct builder *b, const struct ft_model *model,
 		  const struct ft_plan *plan, const struct ft_stack *stack)
 {
 	b->model = model;
-	b->plan = plan;
+	b->plan = as_compiled(b, plan, stack);
 	b->stack = stack;
 	b->rules = &stack->layout;
 	b->format = plan->precision;

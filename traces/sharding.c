@@ -318,11 +318,15 @@ void reduce_unit(struct builder *b, struct held unit, bool joins)
 	put_collective(b, "fsdp_reduce_experts", FT_STREAM_REDUCE, FT_REDUCE_SCATTER,
 		       FT_GROUP_EXPERT_SHARD, width * unit.experts);
 	if (b->plan->sharding == FT_HSDP) {
-		put_collective(b, "hsdp_reduce", FT_STREAM_REDUCE, FT_ALL_REDUCE,
-			       FT_GROUP_REPLICA, width * unit.dense / shard);
-		put_collective(b, "hsdp_reduce_experts", FT_STREAM_REDUCE,
-			       FT_ALL_REDUCE, FT_GROUP_EXPERT_REPLICA,
-			       width * unit.experts / expert_shard);
+		bool whole = b->plan->shard == 1; /* ddp of XLA's programs */
+
+		put_collective(b, whole ? "gradient_reduce" : "hsdp_reduce",
+			       FT_STREAM_REDUCE, FT_ALL_REDUCE, FT_GROUP_REPLICA,
+			       width * unit.dense / shard);
+		put_collective(
+			b, whole ? "gradient_reduce_experts" : "hsdp_reduce_experts",
+			FT_STREAM_REDUCE, FT_ALL_REDUCE, FT_GROUP_EXPERT_REPLICA,
+			width * unit.experts / expert_shard);
 	}
 	if (joins)
 		add_reduced(b, unit);
