@@ -259,13 +259,15 @@ static bool set_batches(struct draft *d)
 	struct ft_plan *plan = d->plan;
 	int64_t whole = plan->dp * plan->micro_batch, mine;
 
-	if (plan->global_batch % whole && !d->context->ragged_batch)
+	if (plan->global_batch % (d->context->ragged_batch ? plan->dp : whole))
 		return reader_fail(&d->top, "global_batch_size",
-				   "%lld is not a multiple of dp %lld x "
-				   "micro_batch_size %lld = %lld",
+				   d->context->ragged_batch ?
+					   "%lld is not a multiple of dp %lld" :
+					   "%lld is not a multiple of dp %lld x "
+					   "micro_batch_size %lld = %lld",
 				   (long long)plan->global_batch, (long long)plan->dp,
 				   (long long)plan->micro_batch, (long long)whole);
-	mine = ceil_div(plan->global_batch, plan->dp);
+	mine = plan->global_batch / plan->dp;
 	plan->micro_batches = ceil_div(mine, plan->micro_batch);
 	if ((double)plan->pp * (double)plan->vpp * (double)plan->micro_batches >
 	    LIMIT_CHUNK_RUNS)

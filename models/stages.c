@@ -58,34 +58,25 @@ int64_t *stages_read(struct arena *mem, struct reader *r, const char *key,
 	return n;
 }
 
-static int64_t layers_of(const struct ft_plan *p, int64_t stage)
+void ft_plan_deal(const struct ft_plan *p, int64_t n, int64_t *of_place)
 {
-	int64_t n = 0;
+	int64_t layers = 0, left = n, places = p->pp * p->vpp;
 
-	for (int64_t c = 0; c < p->vpp; c++)
-		n += p->stage_layers[ft_plan_place(p, stage, c)];
-	return n;
-}
-
-void ft_plan_deal(const struct ft_plan *p, int64_t n, int64_t *of_stage)
-{
-	int64_t layers = 0, left = n;
-
-	for (int64_t s = 0; s < p->pp; s++)
-		layers += layers_of(p, s);
-	for (int64_t s = 0; s < p->pp; s++)
-		left -= of_stage[s] = layers_of(p, s) * n / layers;
-	for (; left > 0; left--) { /* to the stage that lacks most of its share */
+	for (int64_t c = 0; c < places; c++)
+		layers += p->stage_layers[c];
+	for (int64_t c = 0; c < places; c++)
+		left -= of_place[c] = p->stage_layers[c] * n / layers;
+	for (; left > 0; left--) { /* to the chunk that lacks most of its share */
 		int64_t most = 0, lacks = INT64_MIN;
 
-		for (int64_t s = 0; s < p->pp; s++) {
-			int64_t lack = layers_of(p, s) * n - of_stage[s] * layers;
+		for (int64_t c = 0; c < places; c++) {
+			int64_t lack = p->stage_layers[c] * n - of_place[c] * layers;
 
 			if (lack > lacks) {
 				lacks = lack;
-				most = s;
+				most = c;
 			}
 		}
-		of_stage[most]++;
+		of_place[most]++;
 	}
 }

@@ -80,9 +80,9 @@ static bool sequence_splits(const struct ft_plan *p, bool no_context)
 
 static bool batch_divides(struct ft_plan *p, bool ragged)
 {
-	int64_t mine = ceil_div(p->global_batch, p->dp);
+	int64_t mine = p->global_batch / p->dp;
 
-	if (p->global_batch % (p->dp * p->micro_batch) && !ragged)
+	if (p->global_batch % (ragged ? p->dp : p->dp * p->micro_batch))
 		return false;
 	p->micro_batches = ceil_div(mine, p->micro_batch);
 	p->last_micro_batch = mine - (p->micro_batches - 1) * p->micro_batch;

@@ -152,12 +152,20 @@ static bool each_may_reduce(const struct ft_scenario *s)
 	       !s->stack->layout.unsharded_pipeline;
 }
 
+static bool one_kernel(const struct ft_scenario *s)
+{
+	return !ft_stack_unfused(s->stack, s->model->sinks,
+				 s->model->plain != FT_PLAIN_NOT, s->model->score_cap);
+}
+
 /* These may stand: a sweep of tp, pp or ep begins at 1. They are told. */
 static const struct idle_key told[] = {
 	{ "sync_each_micro_batch", each_may_reduce, false,
 	  "without a pipeline, which reduces behind its last micro-batch under this stack",
 	  "true" },
 	{ "sequence_parallel", split, false, "with tp above 1", "false" },
+	{ "attention_precision", one_kernel, true, "where attention is one kernel",
+	  "bf16" },
 	{ "overlap.tp", split, false, "with tp above 1", "false" },
 	{ "overlap.pp", staged, false, "with pp above 1", "false" },
 	{ "parallel.vpp", staged, false, "with pp above 1", "1" },

@@ -99,7 +99,7 @@ static const char adapters[] = LLAMA IB "stack: nemo-24, " TRAIN(
 	"4096",
 	"16") "lora: {rank: 8, targets: mlp, dropout: true, frozen_precision: bf16}}, " COST;
 static const char ragged[] = GPT IB "stack: llm-foundry-2023, " TRAIN(
-	"2048", "40") "sharding: fsdp, micro_batch_size: 2}, " COST;
+	"2048", "48") "sharding: fsdp, micro_batch_size: 2}, " COST;
 static const char ecmp[] = LLAMA ROCE "stack: primus-megatron-rocm7, " TRAIN(
 	"4096",
 	"1024") "parallel: {tp: 2, pp: 2, stage_layers: [1, 3]}, schedule: gpipe}, " COST;

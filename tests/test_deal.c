@@ -28,9 +28,9 @@ static void shares_are_rounded_by_the_largest_rest(void **state)
 {
 	(void)state;
 	for (int draw = 0; draw < DRAWS; draw++) {
-		int64_t layers_of_place[STAGES * CHUNKS], of[STAGES],
-			own[STAGES] = { 0 };
-		int64_t rest[STAGES], all = 0, whole = 0;
+		int64_t layers_of_place[STAGES * CHUNKS], of[STAGES * CHUNKS],
+			own[STAGES * CHUNKS] = { 0 };
+		int64_t rest[STAGES * CHUNKS], all = 0, whole = 0;
 		struct ft_plan p = { .pp = 1 + below(STAGES),
 				     .vpp = 1 + below(CHUNKS) };
 		int64_t n;
@@ -42,26 +42,18 @@ static void shares_are_rounded_by_the_largest_rest(void **state)
 		for (int64_t i = 0; i < p.pp * p.vpp; i++)
 			layers_of_place[i] = below(6);
 		layers_of_place[below(p.pp * p.vpp)]++; /* one at least */
-		for (int64_t s = 0; s < p.pp; s++)
-			for (int64_t c = 0; c < p.vpp; c++) {
-				int64_t place = c * p.pp + s;
-
-				if (p.schedule == FT_ZBV && p.pp > 1 && c == 1)
-					place = 2 * p.pp - 1 - s; /* back again */
-				own[s] += layers_of_place[place];
-			}
-		for (int64_t s = 0; s < p.pp; s++)
-			all += own[s];
+		for (int64_t s = 0; s < p.pp * p.vpp; s++)
+			all += own[s] = layers_of_place[s];
 		n = below(3 * all + 1);
 		ft_plan_deal(&p, n, of);
-		for (int64_t s = 0; s < p.pp; s++) {
+		for (int64_t s = 0; s < p.pp * p.vpp; s++) {
 			whole += own[s] * n / all;
 			rest[s] = own[s] * n % all;
 		}
-		for (int64_t s = 0; s < p.pp; s++)
+		for (int64_t s = 0; s < p.pp * p.vpp; s++)
 			assert_int_equal(of[s],
-					 own[s] * n / all +
-						 (before(rest, p.pp, s) < n - whole));
+					 own[s] * n / all + (before(rest, p.pp * p.vpp,
+								    s) < n - whole));
 	}
 }
 

@@ -234,7 +234,7 @@ static void stage_layers_may_be_given(void **state)
 static void a_ragged_batch_needs_a_stack_that_takes_it(void **state)
 {
 	struct ft_error err;
-	const char *yaml = "{sequence_length: 2048, global_batch_size: 2048, "
+	const char *yaml = "{sequence_length: 2048, global_batch_size: 2064, "
 			   "micro_batch_size: 12}";
 	struct ft_plan *p = plan_of("mpt-7b", 24, true, yaml, &err);
 
@@ -244,6 +244,8 @@ static void a_ragged_batch_needs_a_stack_that_takes_it(void **state)
 	assert_int_equal(p->last_micro_batch, 2);
 	ft_plan_free(p);
 	assert_null(plan_of("mpt-7b", 24, false, yaml, &err));
+	assert_null(plan_of("mpt-7b", 32, true, yaml, &err)); /* not of replicas */
+	assert_non_null(strstr(err.text, "2064 is not a multiple of dp 32"));
 }
 
 /* Whole rows of scores do not lie on one rank of a context group. */

@@ -285,40 +285,6 @@ static void recomputed_flops_are_those_that_run_more(void **state)
 	}
 }
 
-/* As many run again as are asked for, in each stage its share, or one less or more. */
-static void some_layers_run_again_a_share_of_each_stage(void **state)
-{
-	static const char *const splits[] = { "{pp: 1}", "{pp: 2}", "{pp: 2, vpp: 2}",
-					      "{pp: 4}" };
-
-	(void)state;
-	for (int i = 0; i < 4 * (LAYERS + 1); i++) {
-		int layers = i % (LAYERS + 1), pp;
-		double all = 0;
-		struct parts p;
-		char plan[300];
-
-		snprintf(plan, sizeof(plan),
-			 PLAN("recompute: full, recompute_layers: %d, parallel: %s"),
-			 layers, splits[i / (LAYERS + 1)]);
-		build(&p, DENSE, plan, "megatron-core", 8);
-		pp = (int)p.plan->pp;
-		for (int c = 0; c < pp; c++) {
-			struct ft_graph one = *p.graph;
-
-			double n;
-
-			one.rank_class += c;
-			one.n_classes = 1;
-			n = sum_of(&one, "rope").n / (double)p.plan->micro_batches;
-			all += n;
-			assert_true(fabs(n - (double)(LAYERS + layers) / pp) < 1);
-		}
-		near_frac(all, LAYERS + layers, 1e-12);
-		drop(&p);
-	}
-}
-
 /* What waits in host memory is not kept; while it is on its way it is, a layer at a time. */
 static void offloaded_layers_are_held_one_at_a_time(void **state)
 {
@@ -474,7 +440,6 @@ int main(void)
 		cmocka_unit_test(outputs_that_no_backward_reads_stay_away),
 		cmocka_unit_test(what_no_backward_reads_does_not_run_again),
 		cmocka_unit_test(recomputed_flops_are_those_that_run_more),
-		cmocka_unit_test(some_layers_run_again_a_share_of_each_stage),
 		cmocka_unit_test(offloaded_layers_are_held_one_at_a_time),
 		cmocka_unit_test(autocast_keeps_residuals_of_plain_layers),
 		cmocka_unit_test(autocast_holds_what_its_table_says),

@@ -361,11 +361,29 @@ static void long_weights_stay_between(void **state)
 	}
 }
 
+/* Without a pipeline there is nothing to fill: each micro-batch's backward follows its forward. */
+static void one_stage_keeps_one_micro_batch(void **state)
+{
+	static const enum ft_schedule schedules[] = { FT_GPIPE, FT_1F1B };
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		struct drawn_schedule d;
+
+		lay(&d, schedules[i], 1, 1, 5);
+		for (size_t k = 0; k < d.n[0]; k++)
+			assert_true(d.slot[0][k].kind == (k % 2 ? B : F) &&
+				    d.slot[0][k].micro_batch == (int64_t)k / 2);
+		arena_release(&d.mem);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_pass_runs_once_in_a_legal_order),
 		cmocka_unit_test(lengths_are_the_closed_forms),
+		cmocka_unit_test(one_stage_keeps_one_micro_batch),
 		cmocka_unit_test(a_v_has_no_bubble),
 		cmocka_unit_test(dualpipe_is_its_closed_form),
 		cmocka_unit_test(dualpipe_says_its_bubble),

@@ -2,7 +2,7 @@
  * traces/recompute.c - what a layer computes again before its backward, and which do
  *
  * full: the forward pass, of all layers or of as many as the plan says, dealt to the
- * stages, of each the first. Where the stack stops at what a backward reads last (PyTorch's
+ * chunks of stages, of each the first. Where the stack stops at what a backward reads last (PyTorch's
  * checkpoint since 2.1, a compiler that sees both passes), the MLP's last product and the sum
  * behind it do not run again: nobody reads them, unless a norm or a dropout stands behind, an
  * adapter beside, or the outputs are experts', whose weights' gradients do.
@@ -28,25 +28,27 @@ enum ft_recompute layer_recompute(const struct builder *b, int64_t layer)
 	return how == FT_RECOMPUTE_FULL && !b->again[layer] ? FT_RECOMPUTE_NONE : how;
 }
 
-/* The first of each stage's layers, n of the model's in all; frac: of those of its stage, for
- * each layer. */
-static void first_of_stages(const struct builder *b, int64_t n, bool *chosen,
+/* The first layers of each chunk, n of the model's in all; frac: of those of its stage, for each layer. Megatron's modules
+ * are chunks, each of which counts its own (megatron/core/transformer/transformer_block.py, read 2026-11-30). */
+static void first_of_chunks(const struct builder *b, int64_t n, bool *chosen,
 			    double *frac)
 {
 	const struct ft_plan *p = b->plan;
-	int64_t *most = ARENA_ARRAY(b->mem, (size_t)p->pp, int64_t);
+	int64_t *most = ARENA_ARRAY(b->mem, (size_t)(p->pp * p->vpp), int64_t);
 	int64_t *all = ARENA_ARRAY(b->mem, (size_t)p->pp, int64_t);
-	int64_t *seen = ARENA_ARRAY(b->mem, (size_t)p->pp, int64_t);
+	int64_t *of = ARENA_ARRAY(b->mem, (size_t)p->pp, int64_t);
 
 	ft_plan_deal(p, n, most);
-	for (int64_t c = 0; c < p->pp * p->vpp; c++)
+	for (int64_t c = 0; c < p->pp * p->vpp; c++) {
 		all[ft_plan_stage(p, c)] += p->stage_layers[c];
+		of[ft_plan_stage(p, c)] += most[c];
+	}
 	for (int64_t c = 0, at = 0; c < p->pp * p->vpp; at += p->stage_layers[c++]) {
 		int64_t s = ft_plan_stage(p, c);
 
 		for (int64_t l = at; l < at + p->stage_layers[c]; l++) {
-			chosen[l] = seen[s]++ < most[s];
-			frac[l] = (double)most[s] / (double)all[s];
+			chosen[l] = l - at < most[c];
+			frac[l] = (double)of[s] / (double)all[s];
 		}
 	}
 }
@@ -68,9 +70,9 @@ void choose_layers(struct builder *b)
 	b->offload = ARENA_ARRAY(b->mem, n, bool);
 	b->sent_frac = ARENA_ARRAY(b->mem, n, double);
 	if (b->plan->recompute == FT_RECOMPUTE_FULL)
-		first_of_stages(b, b->plan->recompute_layers, b->again,
+		first_of_chunks(b, b->plan->recompute_layers, b->again,
 				ARENA_ARRAY(b->mem, n, double));
-	first_of_stages(b, b->plan->offload_layers, b->offload, b->sent_frac);
+	first_of_chunks(b, b->plan->offload_layers, b->offload, b->sent_frac);
 	b->transfers = b->plan->offload_layers > 0;
 	for (int64_t i = 0; i < (int64_t)n; i++) {
 		int64_t j = 0;

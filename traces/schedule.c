@@ -83,7 +83,7 @@ static struct ft_slot forward_of(const struct ft_plan *p, size_t i)
 static size_t forwards_ahead(const struct ft_plan *p, int64_t stage, size_t total)
 {
 	int64_t ahead = p->pp - 1 - stage;
-	size_t warm = (size_t)(p->schedule == FT_GPIPE ? (int64_t)total :
+	size_t warm = (size_t)(p->schedule == FT_GPIPE && p->pp > 1 ? (int64_t)total :
 			       p->vpp > 1 ? 2 * ahead + (p->vpp - 1) * p->pp :
 					    ahead);
 

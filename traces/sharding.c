@@ -318,7 +318,7 @@ void reduce_unit(struct builder *b, struct held unit, bool joins)
 	put_collective(b, "fsdp_reduce_experts", FT_STREAM_REDUCE, FT_REDUCE_SCATTER,
 		       FT_GROUP_EXPERT_SHARD, width * unit.experts);
 	if (b->plan->sharding == FT_HSDP) {
-		bool whole = b->plan->shard == 1; /* ddp of XLA's programs */
+		bool whole = b->rules->one_program && b->plan->shard == 1;
 
 		put_collective(b, whole ? "gradient_reduce" : "hsdp_reduce",
 			       FT_STREAM_REDUCE, FT_ALL_REDUCE, FT_GROUP_REPLICA,

@@ -452,9 +452,9 @@ bool ft_plan_divides(const struct ft_plan *plan);
 int64_t ft_plan_place(const struct ft_plan *plan, int64_t stage, int64_t chunk);
 int64_t ft_plan_stage(const struct ft_plan *plan, int64_t place);
 
-/* n of the model's layers, dealt to the stages by their numbers of layers: each its share
+/* n of the model's layers, dealt to the chunks of all stages by their numbers of layers: each its share
  * rounded down, and one more to those that lack most of it, the first of equals first. */
-void ft_plan_deal(const struct ft_plan *plan, int64_t n, int64_t *of_stage /* [pp] */);
+void ft_plan_deal(const struct ft_plan *plan, int64_t n, int64_t *of_place);
 
 bool ft_lora_has(const struct ft_lora *lora, enum ft_lora_target target);
 /* Has the layer that matrix, and does it have an adapter? */
