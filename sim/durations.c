@@ -363,8 +363,29 @@ static double host_s(const struct job *s, enum ft_host activity)
 	       ft_sim_host_factor(s->cluster, s->stack);
 }
 
-/* When each op of a call is launched, after the call began: its own launches, and an
- * equal part of what the segment costs besides if it is launched apart. */
+/* When each op of a stretch is launched, after the call began: its own launches, and an equal part of what the
+ * stretch costs besides if it is launched apart. Ends when all of it is done. */
+static double stretch_hosts(const struct job *s, const struct ft_segment *seg,
+			    const struct ft_stretch *t, double times, double sum,
+			    ft_ps *at)
+{
+	double fixed = 0, part;
+
+	for (int h = 0; h < FT_HOSTS; h++)
+		fixed += t->host[h] * times * host_s(s, (enum ft_host)h);
+	if (t->begin == t->end)
+		return sum + fixed;
+	part = fixed / (double)t->among;
+	for (size_t j = t->begin; j < t->end; j++) {
+		if (t->graphed || !seg->op[j].graphed)
+			sum += part;
+		if (!seg->op[j].graphed)
+			sum += seg->op[j].launches * times * host_s(s, FT_HOST_LAUNCH);
+		at[j] = ft_ps_from_s(sum);
+	}
+	return sum;
+}
+
 void job_hosts(const struct job *s, double times, struct engine_job *in)
 {
 	const struct ft_graph *g = s->graph;
@@ -378,22 +399,14 @@ void job_hosts(const struct job *s, double times, struct engine_job *in)
 	at = ARENA_ARRAY(s->mem, n + 1, ft_ps);
 	for (size_t i = 0; i < g->n_segments; i++) {
 		const struct ft_segment *seg = &g->segment[i];
-		double fixed = 0, sum = 0, part;
-		size_t apart;
+		double sum = 0;
 
-		for (int h = 0; h < FT_HOSTS; h++)
-			fixed += seg->host[h] * times * host_s(s, (enum ft_host)h);
-		apart = ft_segment_apart(seg);
-		part = fixed / fmax(1, (double)(apart ? apart : seg->n_ops));
-		for (size_t j = 0; j < seg->n_ops; j++) {
-			if (!apart || !seg->op[j].graphed)
-				sum += part;
-			if (!seg->op[j].graphed)
-				sum += seg->op[j].launches * times *
-				       host_s(s, FT_HOST_LAUNCH);
-			at[begin[i] + j] = ft_ps_from_s(sum);
+		for (size_t k = 0; k <= seg->n_behind; k++) {
+			struct ft_stretch t = ft_segment_stretch(seg, k);
+
+			sum = stretch_hosts(s, seg, &t, times, sum, &at[begin[i]]);
 		}
-		total[i] = ft_ps_from_s(seg->n_ops ? sum : fixed);
+		total[i] = ft_ps_from_s(sum);
 	}
 	in->host = at;
 	in->host_begin = begin;

@@ -50,23 +50,31 @@ static size_t compute_ops(const struct ft_graph *g)
 	return n;
 }
 
-/* As sim/durations.c lays a segment out: an equal part of what it costs on each op that is launched apart. */
-static void add_segment(struct finding *f, const struct ft_segment *s, struct spot *now)
+/* As sim/durations.c lays a stretch out: an equal part of what it costs on each op that is launched apart. */
+static void add_stretch(struct finding *f, const struct ft_segment *s,
+			const struct ft_stretch *t, struct spot *now)
 {
-	size_t apart = ft_segment_apart(s), among = apart ? apart : s->n_ops;
-
-	for (size_t j = 0; j < s->n_ops; j++) {
-		bool takes = !apart || !s->op[j].graphed;
+	for (size_t j = t->begin; j < t->end; j++) {
+		bool takes = t->graphed || !s->op[j].graphed;
 
 		for (int h = 0; h < FT_HOSTS && takes; h++)
-			now->times[h] += s->host[h] / (double)among;
+			now->times[h] += t->host[h] / (double)t->among;
 		if (!s->op[j].graphed)
 			now->times[FT_HOST_LAUNCH] += s->op[j].launches;
 		if (s->op[j].stream == FT_STREAM_COMPUTE)
 			f->spot[f->n_spots++] = *now;
 	}
-	for (int h = 0; h < FT_HOSTS && !s->n_ops; h++)
-		now->times[h] += s->host[h];
+	for (int h = 0; h < FT_HOSTS && t->begin == t->end; h++)
+		now->times[h] += t->host[h];
+}
+
+static void add_segment(struct finding *f, const struct ft_segment *s, struct spot *now)
+{
+	for (size_t k = 0; k <= s->n_behind; k++) {
+		struct ft_stretch t = ft_segment_stretch(s, k);
+
+		add_stretch(f, s, &t, now);
+	}
 }
 
 static void unroll(struct finding *f, const struct ft_graph *g)

@@ -283,8 +283,8 @@ static void slows_is(const struct ft_gpu *gpu, const struct ft_work *w,
 		    (moves ? (float)gpu->memory_beside_copy.value : 1));
 }
 
-/* Of each segment: what it costs besides its launches is spread over the ops that are launched
- * one by one; each then takes its launches. */
+/* Of each segment: what it costs besides its launches is spread over the ops that are launched one by one, in front of
+ * where the host waits and behind; each then takes its launches. */
 static void host_is(const struct ft_scenario *s, const struct ft_graph *g,
 		    const struct job *j)
 {
@@ -294,23 +294,35 @@ static void host_is(const struct ft_scenario *s, const struct ft_graph *g,
 	for (size_t i = 0; i < g->n_segments; i++) {
 		const struct ft_segment *seg = &g->segment[i];
 		const ft_ps *at = j->engine.host + j->engine.host_begin[i];
-		double fixed = 0, now = 0;
-		size_t apart = 0;
+		double now = 0, late = 0;
 
-		for (int h = 0; h < FT_HOSTS; h++)
-			fixed += seg->host[h] * s->stack->host_s[h].value * crowd;
-		for (size_t k = 0; k < seg->n_ops; k++)
-			apart += !seg->op[k].graphed;
-		for (size_t k = 0; k < seg->n_ops; k++) {
-			bool graphed = seg->op[k].graphed;
+		for (size_t c = seg->n_behind + 1; c-- > 0;)
+			for (int h = 0; h < FT_HOSTS && c; h++)
+				late += seg->behind[c - 1].host[h] *
+					s->stack->host_s[h].value * crowd;
+		for (size_t c = 0; c <= seg->n_behind; c++) {
+			size_t from = c ? seg->behind[c - 1].op : 0, apart = 0;
+			size_t to = c < seg->n_behind ? seg->behind[c].op : seg->n_ops;
+			double fixed = c ? 0 : -late;
 
-			if (!apart || !graphed)
-				now += fixed / (double)(apart ? apart : seg->n_ops);
-			now += graphed ? 0 : seg->op[k].launches * launch;
-			near_s("launch", seg->name, at[k], now);
+			for (int h = 0; h < FT_HOSTS; h++)
+				fixed += (c ? seg->behind[c - 1].host[h] :
+					      seg->host[h]) *
+					 s->stack->host_s[h].value * crowd;
+			for (size_t k = from; k < to; k++)
+				apart += !seg->op[k].graphed;
+			for (size_t k = from; k < to; k++) {
+				bool graphed = seg->op[k].graphed;
+
+				if (!apart || !graphed)
+					now += fixed /
+					       (double)(apart ? apart : to - from);
+				now += graphed ? 0 : seg->op[k].launches * launch;
+				near_s("launch", seg->name, at[k], now);
+			}
+			now += from == to ? fixed : 0;
 		}
-		near_s("host", seg->name, j->engine.host_total[i],
-		       seg->n_ops ? now : fixed);
+		near_s("host", seg->name, j->engine.host_total[i], now);
 	}
 }
 

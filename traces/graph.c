@@ -8,6 +8,7 @@
 #include "traces/casts.h"
 #include "traces/memory.h"
 #include "traces/sharding.h"
+#include "traces/stretches.h"
 
 /* As many bytes take longer in many kernels than in one: those are two works. */
 static uint32_t add_work(struct builder *b, const struct ft_work *work,
@@ -205,14 +206,20 @@ void host_waits(struct builder *b)
 		if (b->seg->op[i].stream == FT_STREAM_COMPUTE) {
 			b->seg->op[i].host_waits = true;
 			b->host_waited = true;
+			(void)segment_cut(b->mem, b->seg, i + 1);
 			return;
 		}
 }
 
 void host(struct builder *b, enum ft_host activity, double times)
 {
-	if (!left_out(b))
-		b->seg->host[activity] += times;
+	struct ft_segment *s = b->seg;
+
+	if (left_out(b))
+		return;
+	s->host[activity] += times;
+	if (s->n_behind)
+		s->behind[s->n_behind - 1].host[activity] += times;
 }
 
 void put_gradient_sum(struct builder *b, double elements)

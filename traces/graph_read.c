@@ -5,8 +5,8 @@
 #include "base/file.h"
 #include "base/plain.h"
 #include "base/text.h"
-#include "foretoken/traces.h"
 #include "traces/graph_words.h"
+#include "traces/stretches.h"
 
 struct whole {
 	struct ft_graph graph; /* first: the handle is the arena's */
@@ -335,6 +335,29 @@ static bool read_host(struct reading *l)
 			    &g->segment[g->n_segments - 1].host[h]);
 }
 
+/* "behind NAME TIMES" below ops of a segment: of its host activities, those that stand there. */
+static bool read_behind(struct reading *l)
+{
+	size_t n = l->class_open ? 0 : l->g->n_segments;
+	struct ft_segment *s = n ? &l->g->segment[n - 1] : NULL;
+	int h = l->line.n == 3 ? graph_find(l->line.word[1].text, host_at, FT_HOSTS) :
+				 -1;
+	double times, before = 0;
+
+	if (h < 0 || !s || !s->n_ops)
+		return graph_fail(&l->line, 1, "no host activity, or not below an op");
+	if (!graph_number(&l->line, 2, 0, LIMIT_GRAPH_NUMBER, &times))
+		return false;
+	if (!segment_cut(l->mem, s, s->n_ops))
+		return graph_fail(&l->line, 0, "more than %d places", FT_BEHIND);
+	s->behind[s->n_behind - 1].host[h] = times;
+	for (size_t i = 0; i < s->n_behind; i++)
+		before += s->behind[i].host[h];
+	return before <= s->host[h] * (1 + 1e-12) ||
+	       graph_fail(&l->line, 2, "more than the segment's line host %s says",
+			  l->line.word[1].text);
+}
+
 static bool read_memory_line(struct reading *l, double *bytes, bool open, double least)
 {
 	int m = l->line.n == 3 ?
@@ -378,6 +401,7 @@ static bool read_line(struct reading *l)
 		{ "segment", read_segment }, { "class", read_class },
 		{ "call", read_call },	     { "group", read_group },
 		{ "host", read_host },	     { "pass", read_pass },
+		{ "behind", read_behind },
 	};
 	struct ft_graph *g = l->g;
 	const char *what = l->line.word[0].text;

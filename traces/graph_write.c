@@ -132,6 +132,19 @@ static void write_bytes(FILE *out, const char *what, const double *bytes)
 				ft_memory_name((enum ft_memory)i), bytes[i]);
 }
 
+/* One line at least: nothing of what stands before is spread behind it. */
+static void write_behind(FILE *out, const struct ft_behind *b)
+{
+	bool any = false;
+
+	for (int h = 0; h < FT_HOSTS; h++)
+		if (b->host[h] != 0 || (h == FT_HOSTS - 1 && !any)) {
+			fprintf(out, "  behind %s %.17g\n",
+				ft_host_name((enum ft_host)h), b->host[h]);
+			any = true;
+		}
+}
+
 static void write_segment(FILE *out, size_t i, const struct ft_segment *s)
 {
 	fprintf(out, "segment %zu ", i);
@@ -143,8 +156,12 @@ static void write_segment(FILE *out, size_t i, const struct ft_segment *s)
 				s->host[h]);
 	write_bytes(out, "net", s->net_bytes);
 	write_bytes(out, "peak", s->peak_bytes);
-	for (size_t j = 0; j < s->n_ops; j++)
-		write_op(out, &s->op[j]);
+	for (size_t j = 0, k = 0; j <= s->n_ops; j++) {
+		for (; k < s->n_behind && s->behind[k].op == j; k++)
+			write_behind(out, &s->behind[k]);
+		if (j < s->n_ops)
+			write_op(out, &s->op[j]);
+	}
 }
 
 static void write_slot(FILE *out, const struct ft_slot *s)

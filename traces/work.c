@@ -11,15 +11,6 @@ const char *ft_work_kind_name(enum ft_work_kind kind)
 	return names[kind];
 }
 
-size_t ft_segment_apart(const struct ft_segment *segment)
-{
-	size_t n = 0;
-
-	for (size_t i = 0; i < segment->n_ops; i++)
-		n += !segment->op[i].graphed;
-	return n;
-}
-
 double ft_work_flop(const struct ft_work *w)
 {
 	switch (w->kind) {

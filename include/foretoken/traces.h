@@ -188,18 +188,35 @@ enum ft_memory {
 const char *ft_memory_name(enum ft_memory category);
 double ft_memory_sum(const double bytes[FT_MEMORIES]);
 
+/* What of a segment's host activities stands behind its first ops, as behind one that the host waits for. */
+struct ft_behind {
+	size_t op; /* the first that it is spread to */
+	double host[FT_HOSTS];
+};
+
+enum { FT_BEHIND = 6 }; /* of a segment, at most */
+
 struct ft_segment {
 	const char *name;
 	size_t n_ops;
 	struct ft_op *op;
-	double host[FT_HOSTS];		/* how often each host activity of the stack */
+	double host[FT_HOSTS]; /* how often each host activity of the stack */
+	size_t n_behind;
+	struct ft_behind *behind;	/* [n_behind] of these, in the order of ops */
 	double net_bytes[FT_MEMORIES];	/* taken (or given back) when it is over */
 	double peak_bytes[FT_MEMORIES]; /* at its fullest moment, above its start */
 };
 
-/* Ops that the host launches one by one, among which what it does besides is spread evenly: what a graph
- * launches comes at one go. 0: a graph launches all, and it is spread among these. */
-size_t ft_segment_apart(const struct ft_segment *segment);
+/* Ops from begin to end, and what the host does besides launching them, which is spread evenly among those that it launches
+ * one by one: what a graph launches comes at one go. Where a graph launches all of them, it is spread among these. */
+struct ft_stretch {
+	size_t begin, end, among;
+	bool graphed; /* all of them */
+	double host[FT_HOSTS];
+};
+
+/* The i-th of a segment's n_behind + 1. */
+struct ft_stretch ft_segment_stretch(const struct ft_segment *segment, size_t i);
 
 struct ft_call {
 	uint32_t segment;
