@@ -105,8 +105,11 @@ static const char *rent(struct arena *mem, const struct ft_scenario *s)
 	return usd > 0 ? exact(mem, usd, " USD/h") : NULL;
 }
 
-VALUE(moment_dtype, ft_moment_name(s->plan))
-VALUE(master_dtype, ft_master_name(s->plan->master))
+VALUE(moment_dtype, s->plan->optimizer == FT_ADAM ? ft_moment_name(s->plan) : NULL)
+VALUE(master_dtype, s->plan->master_weights && s->plan->sharding != FT_FSDP &&
+				    s->plan->sharding != FT_HSDP ?
+			    ft_master_name(s->plan->master) :
+			    NULL)
 TRUTH(sync_each, !s->plan->sync_last)
 VALUE(flushes, s->plan->pp > 1 ? whole(mem, s->plan->flushes) : NULL)
 VALUE(optics, s->cluster->fabric->optics)

@@ -5,12 +5,12 @@
 #include "tests/simulated.h"
 #include "tests/works.h"
 
-#define ROUTED                                                                 \
-	"{model_type: qwen3_moe, hidden_size: 512, num_hidden_layers: 2, "     \
-	"num_attention_heads: 8, vocab_size: 512, intermediate_size: 512, "    \
+#define ROUTED \
+	"{model_type: qwen3_moe, hidden_size: 512, num_hidden_layers: 2, " \
+	"num_attention_heads: 8, vocab_size: 512, intermediate_size: 512, " \
 	"num_experts: 16, num_experts_per_tok: 4, moe_intermediate_size: 256}"
-#define PLAN                                                                   \
-	"{sequence_length: 1024, global_batch_size: 8, sharding: ddp, "        \
+#define PLAN \
+	"{sequence_length: 1024, global_batch_size: 8, sharding: ddp, " \
 	"parallel: {ep: 2}}"
 
 /* Stretches tile the ops, and share what the host does. */
@@ -156,13 +156,15 @@ static void graphs_of_attention_make_no_step_longer(void **state)
 	for (int i = 0; i < 3; i++) {
 		struct arena mem = { 0 };
 
-		took[i] = simulated_s(arena_printf(
-			&mem,
-			"{model: {name: deepseek-v3, num_hidden_layers: 8}, cluster: "
-			"{gpu: gb200, gpus: 16}, stack: megatron-bridge-25.09, "
-			"training: {sequence_length: 8192, global_batch_size: 64, "
-			"precision: fp8, parallel: {ep: 2}, cuda_graphs: %s}}",
-			graphs[i]), NULL);
+		took[i] = simulated_s(
+			arena_printf(
+				&mem,
+				"{model: {name: deepseek-v3, num_hidden_layers: 8}, cluster: "
+				"{gpu: gb200, gpus: 16}, stack: megatron-bridge-25.09, "
+				"training: {sequence_length: 8192, global_batch_size: 64, "
+				"precision: fp8, parallel: {ep: 2}, cuda_graphs: %s}}",
+				graphs[i]),
+			NULL);
 		arena_release(&mem);
 	}
 	assert_true(took[1] < took[0] && took[2] < took[1]);
