@@ -402,6 +402,8 @@ static void megatron_experts(struct sheet *t)
 		emit(t, "moe_router_force_load_balancing", "%s", "");
 	if (p->fused_experts)
 		emit_unknown(t, "fused_experts: true");
+	if (p->fp8_gates)
+		emit(t, "activation_func_fp8_input_store", "%s", "");
 }
 
 /* What the scenario has and no argument says. */

@@ -90,6 +90,8 @@ static void titan_experts(struct sheet *t)
 		emit_unknown(t, "grouped_experts: false");
 	if (p->fused_experts)
 		emit_unknown(t, "fused_experts: true");
+	if (p->fp8_gates)
+		emit_unknown(t, "fp8_activation_input: true");
 	if (p->overlap_ep)
 		emit_unknown(t, "overlap.ep: true");
 }

@@ -80,7 +80,6 @@ VALUE(dispatcher, ft_dispatcher_name(s->plan->dispatcher))
 VALUE(capacity, exact(mem, s->plan->capacity_factor, ""))
 TRUTH(force_balance, s->plan->force_balance)
 TRUTH(grouped_experts, s->plan->grouped_experts)
-TRUTH(fused_experts, s->plan->fused_experts)
 TRUTH(overlap_ep, s->plan->overlap_ep)
 TRUTH(overlap_gather, s->plan->overlap_gather)
 TRUTH(copy_engines, s->plan->copy_engines)
@@ -110,6 +109,8 @@ VALUE(master_dtype, s->plan->master_weights && s->plan->sharding != FT_FSDP &&
 				    s->plan->sharding != FT_HSDP ?
 			    ft_master_name(s->plan->master) :
 			    NULL)
+TRUTH(fused_experts, s->plan->fused_experts)
+TRUTH(fp8_gates, s->plan->fp8_gates)
 TRUTH(sync_each, !s->plan->sync_last)
 VALUE(flushes, s->plan->pp > 1 ? whole(mem, s->plan->flushes) : NULL)
 VALUE(optics, s->cluster->fabric->optics)
@@ -255,6 +256,8 @@ static const struct scenario_key keys[] = {
 	  "one product for all local experts, not one for each" },
 	{ "training.fused_experts", KEY_COLUMN, fused_experts,
 	  "products, activation and casts of experts in one kernel" },
+	{ "training.fp8_activation_input", KEY_COLUMN, fp8_gates,
+	  "gated activations keep their input in 8 bit" },
 	{ "training.gradient_dtype", BOTH, gradient_dtype,
 	  "number format in which gradients are reduced" },
 	{ "training.master_weights", BOTH, master_weights,

@@ -230,6 +230,7 @@ static void megatron_experts(struct lines *l)
 	is(l, p->capacity_factor > 0, "moe_pad_expert_input_to_capacity", "");
 	is(l, p->force_balance, "moe_router_force_load_balancing", "");
 	no_name(l, p->fused_experts, "fused_experts: true");
+	is(l, p->fp8_gates, "activation_func_fp8_input_store", "");
 }
 
 static void megatron_formats(struct lines *l)

@@ -53,6 +53,41 @@ static void megatron_fuses_two_gates(void **state)
 	}
 }
 
+/* Of gate and up 1 byte a number each in the place of 2; where there is no gate, or no kernel for it, the key is refused. */
+static void gates_may_be_kept_in_eight_bit(void **state)
+{
+	static const char *const refused[][2] = { { "{name: gpt-1.5b}", MEGATRON },
+						  { "{name: llama3-8b}",
+						    "torch-2.11-eager" } };
+	static const char *const says[] = { "activation has no gate",
+					    "keeps an activation's input in 8 bit" };
+	double keeps[2];
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		struct ft_error err;
+		struct parts p;
+
+		build(&p, "{name: llama3-8b, num_hidden_layers: 2}",
+		      i ? "{sequence_length: 4096, global_batch_size: 2, "
+			  "micro_batch_size: 2, fp8_activation_input: true}" :
+			  "{sequence_length: 4096, global_batch_size: 2, "
+			  "micro_batch_size: 2}",
+		      MEGATRON, 1);
+		keeps[i] = kept_by_layer(p.graph);
+		drop(&p);
+		build(&p, refused[i][0],
+		      "{sequence_length: 1024, global_batch_size: 1}", refused[i][1],
+		      1);
+		p.plan->fp8_gates = true;
+		assert_null(ft_graph_build(p.model, p.plan, p.stack, &err));
+		if (!strstr(err.text, says[i]))
+			fail_msg("%s", err.text);
+		drop(&p);
+	}
+	near_frac(keeps[0] - keeps[1], 2 * TOKENS * 14336.0, 1e-9);
+}
+
 #define NARROW ", sharding: none, master_weights: false, gradient_dtype: bf16"
 #define AUTOCAST ", sharding: ddp"
 
@@ -234,6 +269,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(megatron_fuses_two_gates),
+		cmocka_unit_test(gates_may_be_kept_in_eight_bit),
 		cmocka_unit_test(classes_write_activations_out),
 		cmocka_unit_test(classes_write_layer_norms_out),
 		cmocka_unit_test(llama_4_computes_all_experts),

@@ -76,13 +76,14 @@ static double width_kept(const struct builder *b, const struct ft_layer *l,
 		      b->rules->fusion != FT_FUSION_KERNELS && !l->experts;
 	bool apart = l->experts ? by_operation(b) && !has_compiled_gates(b) :
 				  by_operation(b) || gates_apart(b);
-	double first = gated ? (apart ? 6 : 4) : 2 + gelu_kept(b);
+	double gates = b->plan->fp8_gates ? 2 : 4;
+	double first = gated ? gates + (apart ? 2 : 0) : 2 + gelu_kept(b);
 	double second = second_kept(b, l, set);
 
 	if (l->experts && !(set & FT_MODULE_ACTIVATION))
 		first += clamp_kept(b);
 	if (set & FT_MODULE_MLP_UP)
-		first -= gated ? 4 : 2;
+		first -= gated ? gates : 2;
 	else if (output && second > 0)
 		first = 0; /* the second product's input is all that relu needs */
 	return first + second;

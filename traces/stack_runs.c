@@ -50,6 +50,23 @@ static bool heads_can_be_dealt(const struct ft_model *model, const struct ft_pla
 	return true;
 }
 
+/* Megatron's and NeMo's fused activation alone can (activation_func_fp8_input_store). */
+static bool narrows_gates(const struct ft_model *model, const struct ft_plan *plan,
+			  const struct ft_stack *stack, struct ft_error *err)
+{
+	if (!plan->fp8_gates)
+		return true;
+	if (model->activation != FT_SWIGLU)
+		return ft_fail(
+			err, NULL,
+			"fp8_activation_input: the model's activation has no gate");
+	return stack->layout.fusion == FT_FUSION_KERNELS ||
+	       ft_fail(err, NULL,
+		       "fp8_activation_input: stack %s has no kernel that keeps an "
+		       "activation's input in 8 bit",
+		       stack->name);
+}
+
 /* Weights in fp32 that are trained themselves have no master weights beside them. */
 static bool keeps_masters(const struct ft_plan *plan, const struct ft_stack *stack,
 			  struct ft_error *err)
@@ -262,6 +279,7 @@ bool stack_runs(const struct ft_model *model, const struct ft_plan *plan,
 			       "stack with dual_pipe: true",
 			       stack->name);
 	return can_update(plan, stack, err) && keeps_masters(plan, stack, err) &&
+	       narrows_gates(model, plan, stack, err) &&
 	       reads_across(model, plan, err) && recomputes(model, plan, stack, err) &&
 	       attends(plan, stack, err) && groups_experts(model, plan, stack, err) &&
 	       framework_has(plan, stack, err) &&

@@ -374,6 +374,7 @@ struct ft_plan {
 	bool force_balance;	/* routing forced to be even */
 	bool grouped_experts;	/* one product for all local experts */
 	bool fused_experts; /* products, activation and casts of experts in one kernel */
+	bool fp8_gates;	 /* what gated activations keep of their inputs is in 8 bit */
 	bool overlap_ep; /* exchanges of one micro-batch beside another's computation */
 	bool overlap_gather; /* weights gathered beside the next forward */
 	bool sequence_parallel, master_weights;
@@ -446,7 +447,6 @@ int64_t ft_plan_expert_shard(const struct ft_plan *plan);
 int64_t ft_plan_near_shard(const struct ft_plan *plan, int64_t ranks_per_node);
 /* Do replicas divide any state among themselves: zero1 and beyond? */
 bool ft_plan_divides(const struct ft_plan *plan);
-
 /* Where in the model a stage's chunk is, from 0: chunk c of stage s at c pp + s, but where
  * the stages are folded. And whose a place is. */
 int64_t ft_plan_place(const struct ft_plan *plan, int64_t stage, int64_t chunk);
