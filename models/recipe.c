@@ -395,7 +395,9 @@ int64_t ft_plan_expert_shard(const struct ft_plan *p)
 {
 	int64_t copies = p->dp * p->cp / p->shard;
 
-	return !ft_plan_divides(p) ? 1 : p->edp / whole_divisor(p->edp, copies);
+	if (!ft_plan_divides(p) || (p->sharding == FT_HSDP && p->shard == 1))
+		return 1;
+	return p->edp / whole_divisor(p->edp, copies);
 }
 
 /* Groups follow each other over all ranks: one that does not fill its node in whole groups has

@@ -337,15 +337,18 @@ static void megatron_precision(struct sheet *t)
 		emit(t, "grad_reduce_in_bf16", "%s", ""); /* with bf16 else in fp32 */
 }
 
-/* Megatron Core has remainders of bf16 weights unless it is told not to. */
+/* Of Adam with the distributed optimizer alone. Narrow state has remainders of bf16 weights with it, unless master weights are in
+ * fp16. */
 static void megatron_state(struct sheet *t)
 {
 	const struct ft_plan *p = t->p;
 	const char *moments = ft_moment_name(p);
+	bool usual = p->moment_dtype == FT_DTYPES || p->moment_dtype == FT_FP32;
 
-	if (p->moment_dtype == FT_DTYPES && p->master == FT_MASTER_FP32)
+	if (usual && p->master == FT_MASTER_FP32)
 		return;
-	if (t->of == FT_NEMO || !p->master_weights) {
+	if (t->of == FT_NEMO || !p->master_weights || p->optimizer != FT_ADAM ||
+	    !ft_plan_divides(p)) {
 		emit_unknown(t, "moment_dtype: %s, master_dtype: %s", moments,
 			     ft_master_name(p->master));
 		return;
@@ -355,6 +358,8 @@ static void megatron_state(struct sheet *t)
 	emit(t, "exp_avg_sq_dtype", "%s", moments);
 	if (p->master == FT_MASTER_FP16)
 		emit(t, "main_params_dtype", "fp16");
+	if (p->master == FT_MASTER_FP32)
+		emit_unknown(t, "master_dtype: fp32, not remainders");
 }
 
 /* A data set's packing, not an argument's. */

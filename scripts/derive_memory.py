@@ -52,7 +52,7 @@ def block(text):
 
 
 def terabytes(text):
-    found = re.search(r"^memory: \{.*bandwidth: ([\d.]+) ([TG])B/s", text, re.M)
+    found = re.search(r"^memory:.*\n(?:  .*\n)*?  bandwidth: ([\d.]+) ([TG])B/s", text, re.M)
     return float(found[1]) / (1000 if found[2] == "G" else 1)
 
 

@@ -1,6 +1,7 @@
 /* sim/engine_host.c - hosts: programs unrolled into the queues of their streams */
 #include <string.h>
 
+#include "sim/engine_kineto.h"
 #include "sim/engine_state.h"
 
 #include "base/arena.h"
@@ -107,7 +108,7 @@ static void await(struct part_state *r, const struct stream *s)
 }
 
 /* What the host waited for is over: it goes on from there. */
-static bool arrived(struct part_state *r, ft_ps now)
+static bool arrived(struct engine *e, struct part_state *r, ft_ps now)
 {
 	if (r->awaited.stream == FT_STREAMS)
 		return true;
@@ -115,6 +116,8 @@ static bool arrived(struct part_state *r, ft_ps now)
 	     WAIT_NUMBER) > WAIT_NUMBER / 2)
 		return false;
 	if (now > r->host_now) {
+		if (e->in->timeline && e->in->form == FT_TIMELINE_KINETO)
+			rank_host(e, r, r->host_now, now);
 		r->call_began += now - r->host_now;
 		r->host_now = now;
 	}
@@ -193,7 +196,7 @@ void engine_launch(struct engine *e, struct part_state *r, ft_ps now)
 {
 	const struct engine_part *p = r->of;
 
-	if (!arrived(r, now))
+	if (!arrived(e, r, now))
 		return;
 	if (r->host_blocked && !r->next_piece && r->host_now < now)
 		r->host_now = now;

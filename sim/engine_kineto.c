@@ -124,6 +124,12 @@ void rank_op(struct engine *e, const struct stream *s, const struct entry *in)
 		slot->last = op.launched;
 }
 
+void rank_host(struct engine *e, const struct part_state *r, ft_ps from, ft_ps to)
+{
+	if (r == &e->part[e->in->drawn_part] && !r->of->job->host_free)
+		kineto_put_wait(e->in->timeline, from, to, ++e->out->drawn);
+}
+
 /* ---- receives ---------------------------------------------------------------------------- */
 
 void rank_received(struct engine *e, const struct stream *s, const struct entry *in)

@@ -245,7 +245,7 @@ struct placing {
 	const struct ft_sketched *s;
 	const struct ft_plan *p;
 	struct stage_sums *stage; /* [pp] */
-	int64_t *again;		  /* [pp] layers of each that run again */
+	int64_t *again;		  /* [pp * vpp] layers of each chunk that run again */
 	double m;		  /* micro-batches that are whole */
 };
 
@@ -253,10 +253,10 @@ static void place_layers(const struct placing *x, const int64_t *begin, int64_t 
 {
 	const struct ft_plan *p = x->p;
 	struct stage_sums *t = &x->stage[stage];
-	int64_t again = x->again[stage];
 
 	for (int64_t c = 0; c < p->vpp; c++) {
 		int64_t place = ft_plan_place(p, stage, c), from = begin[place];
+		int64_t again = x->again[place];
 
 		for (int64_t l = from; l < from + p->stage_layers[place]; l++) {
 			size_t unit = x->s->unit_of[l] + (again > 0);
@@ -275,7 +275,7 @@ static void place_all(struct placing *x, struct arena *mem)
 	int64_t *begin = ARENA_ARRAY(mem, (size_t)chunks, int64_t);
 
 	x->stage = ARENA_ARRAY(mem, (size_t)p->pp, struct stage_sums);
-	x->again = ARENA_ARRAY(mem, (size_t)p->pp, int64_t);
+	x->again = ARENA_ARRAY(mem, (size_t)chunks, int64_t);
 	if (p->recompute == FT_RECOMPUTE_FULL)
 		ft_plan_deal(p, p->recompute_layers, x->again);
 	for (int64_t c = 0; c < chunks; at += p->stage_layers[c++])

@@ -212,6 +212,11 @@ void kineto_put_pass(FILE *out, const struct kineto_pass *pass)
 	fprintf(out, ",\"args\":{\"External id\":%" PRIu64 "}},\n", pass->number);
 }
 
+void kineto_put_wait(FILE *out, ft_ps from, ft_ps to, uint64_t number)
+{
+	put_call(out, "cudaStreamSynchronize", from, to, number);
+}
+
 void kineto_end(FILE *out, ft_ps last, ft_ps end, uint64_t number)
 {
 	put_call(out, "cudaDeviceSynchronize", last, end, number);

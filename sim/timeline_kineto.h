@@ -32,6 +32,8 @@ struct kineto_op {
 
 void kineto_begin(FILE *out, const char *device, int64_t rank, int64_t ranks);
 void kineto_put(FILE *out, const struct kineto_op *op);
+/* The host waits for what it launched last on a stream. */
+void kineto_put_wait(FILE *out, ft_ps from, ft_ps to, uint64_t number);
 
 /* A pass, whose kernels were launched meanwhile: "PP:3F0" is the forward of micro-batch 0 at
  * place 3 of the model, B a backward, I and W the gradients of inputs and weights. */

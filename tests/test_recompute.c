@@ -56,7 +56,7 @@ static const struct module modules[] = {
 	{ DENSE,
 	  "op",
 	  { "norm", "query_copy", "rope", "attention_out", "add_norm", "activation",
-	    "down" },
+	    "down", "add" },
 	  2 * F + 6 * H - 4 * 8 },
 	{ ROUTED, "moe_act", { "expert_activation" }, 2 * 256 * 4 },
 	{ ROUTED,

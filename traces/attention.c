@@ -265,8 +265,7 @@ static bool splits_latents(const struct builder *b, const struct layer_sizes *s)
 	return s->l->kv_lora_rank && b->rules->tensor_parallel == FT_TP_MEGATRON;
 }
 
-/* Tokens that a rank's down-projections take. */
-static int64_t latent_tokens(const struct builder *b, const struct layer_sizes *s)
+int64_t latent_tokens(const struct builder *b, const struct layer_sizes *s)
 {
 	return splits_latents(b, s) ? s->part : s->tokens;
 }
@@ -327,12 +326,6 @@ static void latent_forward(struct builder *b, const struct layer_sizes *s)
 	latent_norms(b, l, rows, false);
 	put_norm_cast(b, (double)(rows * latents));
 	latent_up(b, s);
-}
-
-void latent_norms_again(struct builder *b, const struct layer_sizes *s)
-{
-	if (s->l->kv_lora_rank)
-		latent_norms(b, s->l, latent_tokens(b, s), false);
 }
 
 /*

@@ -49,6 +49,8 @@ static void leave_split(struct builder *b, const struct layer_sizes *s,
 {
 	bool sp = b->plan->sequence_parallel;
 
+	if (b->chosen && sp) /* kept */
+		return;
 	if (put_collective(b, sp ? "tp_reduce_scatter" : "tp_all_reduce", FT_STREAM_TP,
 			   sp ? FT_REDUCE_SCATTER : FT_ALL_REDUCE, FT_GROUP_TP,
 			   2 * (double)(s->tokens * features)))

@@ -101,17 +101,12 @@ void experts_run_back(struct builder *b, const struct ft_layer *l);
 void experts_return_back(struct builder *b, const struct ft_layer *l);
 void experts_activate(struct builder *b, const struct ft_layer *l); /* again */
 
-/* chosen.c: a layer in a checkpoint by operations: bytes a token that it keeps, parameters of the products that run
- * again (without a router and routed experts), and what runs again. */
-double chosen_bytes(const struct builder *b, const struct layer_sizes *s);
-double chosen_products(const struct builder *b, const struct layer_sizes *s);
-void chosen_again(struct builder *b, const struct layer_sizes *s);
-
 /* recompute.c: modules that selective recomputation runs again */
 unsigned recomputed_modules(const struct builder *b);
 bool output_is_needed(const struct builder *b); /* of an MLP, by a backward */
 /* Does a layer that runs again stop in front of its MLP's last product, or of the sum of its experts by a mask? */
 bool stops_inside_mlp(const struct builder *b, const struct layer_sizes *s);
+bool may_stop_inside_mlp(const struct builder *b, const struct layer_sizes *s);
 
 /* context.c: core attention, over the ranks of a context group if there is one */
 void attention_core(struct builder *b, const struct layer_sizes *s, bool backward);
@@ -146,7 +141,8 @@ void latent_join(struct builder *b, const struct layer_sizes *s, bool backward);
 void qkv_products(struct builder *b, const struct layer_sizes *s,
 		  enum ft_layout layout);
 void latent_up(struct builder *b, const struct layer_sizes *s);
-void latent_norms_again(struct builder *b, const struct layer_sizes *s);
+/* Tokens that a rank's down-projections take. */
+int64_t latent_tokens(const struct builder *b, const struct layer_sizes *s);
 void latent_back(struct builder *b, const struct layer_sizes *s);
 /* adapters.c: adapters beside the products of a layer */
 enum adapter_site { SITE_QKV, SITE_OUT, SITE_UP, SITE_DOWN, SITES };

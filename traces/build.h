@@ -67,13 +67,13 @@ struct builder {
 	bool of_shards; /* what is launched works on a rank's own tensors, not on DTensors */
 	bool awaits[FT_EVENTS];	 /* the next compute op waits for these events */
 	enum ft_event exchanged; /* what exchanges of tokens record; FT_EVENTS: none */
-	bool exchanges_kept; /* what experts exchanged is there, and is not sent again */
-	bool host_waited;    /* somewhere in the step the host waits for the GPU */
-	int64_t tokens;	     /* of a rank in this micro-batch: mbs * s / cp */
-	int64_t sequences;   /* mbs of it */
-	int64_t *kind;	     /* [n_layers] first layer that runs the same */
-	bool *again;	     /* [n_layers] under full recomputation: this one, too */
-	bool *offload;	     /* [n_layers] what it keeps waits in host memory */
+	struct choice *chosen; /* of a layer that runs again but for this; else NULL */
+	bool host_waited;      /* somewhere in the step the host waits for the GPU */
+	int64_t tokens;	       /* of a rank in this micro-batch: mbs * s / cp */
+	int64_t sequences;     /* mbs of it */
+	int64_t *kind;	       /* [n_layers] first layer that runs the same */
+	bool *again;	       /* [n_layers] under full recomputation: this one, too */
+	bool *offload;	       /* [n_layers] what it keeps waits in host memory */
 	double *sent_frac;   /* [n_layers] of what each keeps, so much is transferred */
 	bool transfers;	     /* to host memory, and back */
 	struct held *unit;   /* [n_layers] what each layer holds */

@@ -8,18 +8,17 @@
  *   bytes a token = 2 h, the input + 2 x the widths of the products kept + 2 out + 4 heads, attention's
  *
  * Autograd keeps all that it was told to. A compiler keeps what a backward reads: not the output of the MLP's last product
- * unless a norm stands behind it; and does not run again a product whose scattered sum is kept. On an H200 layers of six sizes
- * keep just so many, eager and compiled (measurements/probes/h200-2026-11-30-selective-unseen).
+ * unless a norm stands behind it; and does not run again a product whose scattered sum is kept. On an H200 Llama's layers of five
+ * sizes keep just so many, eager and compiled, in bf16 (measurements/probes/h200-2026-11-30-selective-unseen); other formats are
+ * taken to be counted alike, and lists of 2026 may keep products with a bias.
+ *
+ * What runs again is the forward pass itself, which asks here before it puts a product (chosen_skips).
  */
 #include <string.h>
 
 #include "traces/autocast.h"
 #include "traces/block.h"
-#include "traces/casts.h"
-#include "traces/masked.h"
-#include "traces/mixers.h"
-#include "traces/recipes.h"
-#include "traces/sinks.h"
+#include "traces/chosen.h"
 
 static const char OUT[] = "attention_out";
 
@@ -28,24 +27,27 @@ enum { PRODUCTS = 8 };
 struct chosen {
 	const char *name;
 	int64_t n, k;
-	bool biased, last, kept;
+	double part; /* of the rank's tokens */
+	bool last, kept, asked;
 };
 
 struct choice {
 	struct chosen product[PRODUCTS];
 	int n;
-	bool even; /* is the next that is counted left out? */
+	bool skip_next;
 };
 
-static void add(struct choice *c, const char *name, int64_t n, int64_t k, bool biased)
+static struct chosen *add(struct choice *c, const char *name, int64_t n, int64_t k,
+			  bool biased)
 {
 	struct chosen *p = &c->product[c->n++];
 
-	*p = (struct chosen){ .name = name, .n = n, .k = k, .biased = biased };
+	*p = (struct chosen){ .name = name, .n = n, .k = k, .part = 1 };
 	if (biased)
-		return;
-	p->kept = !c->even;
-	c->even = !c->even;
+		return p;
+	p->kept = !c->skip_next;
+	c->skip_next = !c->skip_next;
+	return p;
 }
 
 static void add_attention(const struct builder *b, const struct layer_sizes *s,
@@ -54,16 +56,16 @@ static void add_attention(const struct builder *b, const struct layer_sizes *s,
 	const struct ft_layer *l = s->l;
 	bool biased = b->model->qkv_bias;
 
-	if (s->linear) {
-		add(c, "in_proj", s->q + s->kv + s->gate, s->h, false);
-	} else if (l->kv_lora_rank) {
+	if (l->kv_lora_rank) {
 		int64_t up = s->heads *
 			     (l->qk_head_dim - l->qk_rope_head_dim + l->v_head_dim);
+		double part = (double)latent_tokens(b, s) / (double)s->tokens;
 
 		if (l->q_lora_rank)
-			add(c, "q_down", l->q_lora_rank, s->h, false);
+			add(c, "q_down", l->q_lora_rank, s->h, false)->part = part;
 		add(c, "q_up", s->q, l->q_lora_rank ? l->q_lora_rank : s->h, false);
-		add(c, "kv_down", l->kv_lora_rank + l->qk_rope_head_dim, s->h, false);
+		add(c, "kv_down", l->kv_lora_rank + l->qk_rope_head_dim, s->h, false)
+			->part = part;
 		add(c, "kv_up", up, l->kv_lora_rank, false);
 	} else if (joins_qkv(b)) {
 		add(c, "qkv", s->q + s->gate + s->kv, s->h, biased);
@@ -93,8 +95,7 @@ static void add_mlp(const struct builder *b, const struct layer_sizes *s,
 				"up",
 		    gated ? 2 * s->f : s->f, s->h, biased);
 	}
-	add(c, s->shared ? "shared_down" : "down", s->h, s->f, biased);
-	c->product[c->n - 1].last = true;
+	add(c, s->shared ? "shared_down" : "down", s->h, s->f, biased)->last = true;
 }
 
 /* The MLP that all tokens go through, which may be a shared expert, or none. */
@@ -124,27 +125,30 @@ static bool compiles(const struct builder *b)
 	return b->rules->fusion == FT_FUSION_COMPILED;
 }
 
-/* Does no backward read the sum behind these, or is it kept? */
+/* Does a compiler leave it out: no backward reads it, or the sum over the ranks behind it is kept? */
 static bool is_dead(const struct builder *b, const struct chosen *p)
 {
 	bool row = p->last || !strcmp(p->name, OUT);
 
-	return (p->last && !output_is_needed(b)) || (row && scatters(b));
+	return compiles(b) &&
+	       ((p->last && !output_is_needed(b)) || (row && scatters(b)));
 }
 
-static bool runs_again(const struct builder *b, const struct chosen *p)
+bool chosen_stops(const struct builder *b, const struct layer_sizes *s)
 {
-	bool stops = compiles(b) || b->rules->full_recompute == FT_AGAIN_NEEDED;
+	return compiles(b) ? may_stop_inside_mlp(b, s) : stops_inside_mlp(b, s);
+}
 
-	if (p->kept)
-		return false;
-	return p->last ? !(stops && is_dead(b, p)) : !(compiles(b) && is_dead(b, p));
+static bool runs_again(const struct builder *b, const struct layer_sizes *s,
+		       const struct chosen *p)
+{
+	return !p->kept && !is_dead(b, p) && !(p->last && chosen_stops(b, s));
 }
 
 static double scattered_kept(const struct builder *b, const struct layer_sizes *s)
 {
-	int sums =
-		1 + (ft_layer_has_mlp(s->l) && (!compiles(b) || output_is_needed(b)));
+	bool behind = !compiles(b) || output_is_needed(b);
+	int sums = !s->beside + (ft_layer_has_mlp(s->l) && behind);
 
 	return scatters(b) ?
 		       2 * (double)s->h * (double)s->part / (double)s->tokens * sums :
@@ -170,9 +174,9 @@ double chosen_bytes(const struct builder *b, const struct layer_sizes *s)
 		     (double)s->tokens;
 
 	for (int i = 0; i < c.n; i++)
-		if (c.product[i].kept && !(compiles(b) && is_dead(b, &c.product[i])))
-			sum += 2 * (double)c.product[i].n;
-	if (!s->linear && !is_unfused(b))
+		if (c.product[i].kept && !is_dead(b, &c.product[i]))
+			sum += 2 * c.product[i].part * (double)c.product[i].n;
+	if (!is_unfused(b))
 		sum += 2 * (double)s->out + 4 * (double)s->heads;
 	return sum + scattered_kept(b, s) + exchanged_kept(b, s);
 }
@@ -183,90 +187,37 @@ double chosen_products(const struct builder *b, const struct layer_sizes *s)
 	double sum = 0;
 
 	for (int i = 0; i < c.n; i++)
-		if (runs_again(b, &c.product[i]))
-			sum += (double)c.product[i].n * (double)c.product[i].k;
+		if (runs_again(b, s, &c.product[i]))
+			sum += c.product[i].part * (double)c.product[i].n *
+			       (double)c.product[i].k;
 	return sum;
 }
 
-/* The products of one half that run again; attention's last is no part of it. */
-static void products_again(struct builder *b, const struct layer_sizes *s,
-			   const struct choice *c, bool mlp)
+void chosen_begin(struct builder *b, const struct layer_sizes *s)
 {
-	bool of_mlp = false;
+	struct choice *c = ARENA_NEW(b->mem, struct choice);
 
-	for (int i = 0; i < c->n; i++) {
-		const struct chosen *p = &c->product[i];
-		bool out = !strcmp(p->name, OUT);
+	*c = choice_of(b, s);
+	b->chosen = c;
+}
 
-		if (of_mlp == mlp && !out && !p->last && runs_again(b, p))
-			put_gemm(b, p->name, FT_FORWARD, s->tokens, p->n, p->k);
-		of_mlp = of_mlp || out;
+/* Of products of one name the first that was not asked about. */
+bool chosen_skips(struct builder *b, const char *name)
+{
+	struct choice *c = b->chosen;
+
+	for (int i = 0; c && i < c->n; i++) {
+		struct chosen *p = &c->product[i];
+
+		if (p->asked || strcmp(p->name, name))
+			continue;
+		p->asked = true;
+		return p->kept || is_dead(b, p);
 	}
+	return false;
 }
 
-static const struct chosen *last_of(const struct choice *c, bool mlp)
+void chosen_end(struct builder *b)
 {
-	for (int i = c->n - 1; i >= 0; i--)
-		if (mlp ? c->product[i].last : !strcmp(c->product[i].name, OUT))
-			return &c->product[i];
-	return NULL;
-}
-
-/* The product that ends a half, and its sum over the ranks, unless that is kept. */
-static void end_again(struct builder *b, const struct layer_sizes *s,
-		      const struct chosen *p)
-{
-	if (!p || !runs_again(b, p))
-		return;
-	if (b->plan->tp > 1 && !scatters(b))
-		row_product(b, s, p->name, p->n, p->k);
-	else
-		put_gemm(b, p->name, FT_FORWARD, s->tokens, p->n, p->k);
-}
-
-static void attention_again(struct builder *b, const struct layer_sizes *s,
-			    const struct choice *c)
-{
-	put_norm(b, s, "norm", norm_recipe(b)->norm);
-	put_norm_cast(b, (double)(s->h * s->part));
-	put_autocast(b, s, false);
-	qkv_enter(b, s);
-	products_again(b, s, c, false);
-	latent_norms_again(b, s);
-	if (s->linear) {
-		delta_core(b, s, false);
-	} else {
-		states_run(b, s);
-		attention_inputs(b, s);
-		attention_mask(b, s);
-		put_sinks(b, s, false);
-		if (is_unfused(b))
-			attention_core(b, s, false);
-	}
-	end_again(b, s, last_of(c, false));
-}
-
-void chosen_again(struct builder *b, const struct layer_sizes *s)
-{
-	struct layer_sizes mlp = mlp_of(b, s);
-	struct choice c = choice_of(b, s);
-
-	attention_again(b, s, &c);
-	if (!ft_layer_has_mlp(s->l))
-		return;
-	put_norm(b, s, "add_norm", norm_recipe(b)->add_norm);
-	if (s->l->experts) {
-		b->exchanges_kept = true;
-		experts_send(b, s->l);
-		experts_run(b, s->l);
-		b->exchanges_kept = false;
-	} else {
-		put_norm_cast(b, (double)(s->h * s->part));
-		enter_split(b, s, s->h, false);
-	}
-	products_again(b, &mlp, &c, true);
-	if (mlp.f)
-		put_activation(b, &mlp, mlp.shared ? "shared_activation" : "activation",
-			       false);
-	end_again(b, &mlp, last_of(&c, true));
+	b->chosen = NULL;
 }

@@ -362,6 +362,11 @@ void attention_core(struct builder *b, const struct layer_sizes *s, bool backwar
 	}
 	if (backward)
 		put_sinks(b, s, true);
+	if (b->chosen) { /* kept, but not what its backward reads */
+		attention_mask(b, s);
+		put_sinks(b, s, false);
+		return;
+	}
 	fused_attention(b, s, backward ? FT_PASS_BACKWARD : FT_PASS_FORWARD);
 	put_score_dropout(b, s, backward);
 	if (!backward)

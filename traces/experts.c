@@ -30,7 +30,7 @@ static void exchange(struct builder *b, const struct routed *r, const char *name
 {
 	struct ft_work w = { .kind = FT_COMMUNICATION, .name = name, .dtype = FT_BF16 };
 
-	if (b->exchanges_kept)
+	if (b->chosen) /* kept */
 		return;
 	if (b->g->group[FT_GROUP_EP].size > 1) {
 		struct ft_op *op;

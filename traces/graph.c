@@ -8,6 +8,7 @@
 #include "traces/casts.h"
 #include "traces/memory.h"
 #include "traces/sharding.h"
+#include "traces/chosen.h"
 #include "traces/stretches.h"
 
 /* As many bytes take longer in many kernels than in one: those are two works. */
@@ -281,6 +282,8 @@ void put_grouped(struct builder *b, const char *name, enum ft_layout layout,
 void put_gemm(struct builder *b, const char *name, enum ft_layout layout, int64_t m,
 	      int64_t n, int64_t k)
 {
+	if (layout == FT_FORWARD && chosen_skips(b, name))
+		return;
 	if (layout != FT_WGRAD)
 		put_unpack(b, (double)n * (double)k);
 	put_grouped(b, name, layout, (struct edges){ m, n, k }, 1);

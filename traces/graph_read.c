@@ -328,9 +328,9 @@ static bool read_host(struct reading *l)
 		       graph_fail(&l->line, 1, "write: host ahead, or host waits");
 	}
 	h = l->line.n == 3 ? graph_find(l->line.word[1].text, host_at, FT_HOSTS) : -1;
-	if (h < 0 || !g->n_segments || l->class_open)
-		return graph_fail(&l->line, 1,
-				  "unknown host activity, or not in a segment");
+	if (h < 0 || !g->n_segments || l->class_open ||
+	    g->segment[g->n_segments - 1].n_behind)
+		return graph_fail(&l->line, 1, "no host activity, or not in a segment");
 	return graph_number(&l->line, 2, 0, LIMIT_GRAPH_NUMBER,
 			    &g->segment[g->n_segments - 1].host[h]);
 }

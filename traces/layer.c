@@ -8,6 +8,7 @@
 #include "traces/beside.h"
 #include "traces/block.h"
 #include "traces/casts.h"
+#include "traces/chosen.h"
 #include "traces/layer_input.h"
 #include "traces/memory.h"
 #include "traces/offload.h"
@@ -114,6 +115,27 @@ void layer_forward(struct builder *b, int64_t layer)
 	offload_layer(b, layer);
 }
 
+/* The forward pass, as far as a backward reads it. */
+static void needed_again(struct builder *b, const struct layer_sizes *s, bool stops)
+{
+	if (!stops) {
+		forward_ops(b, s);
+		return;
+	}
+	attention_half(b, s);
+	if (s->l->experts)
+		experts_again(b, s->l);
+	else
+		mlp_inside(b, s);
+}
+
+static void chosen_again(struct builder *b, const struct layer_sizes *s)
+{
+	chosen_begin(b, s);
+	needed_again(b, s, chosen_stops(b, s));
+	chosen_end(b);
+}
+
 static void activate(struct builder *b, const struct layer_sizes *s)
 {
 	if (s->l->experts)
@@ -184,15 +206,7 @@ static void run_again(struct builder *b, const struct layer_sizes *s)
 	if (how == FT_RECOMPUTE_FULL) {
 		begin_layer(b, layer, false);
 		cast_weights(b, b->unit[layer]);
-		if (stops_inside_mlp(b, s)) {
-			attention_half(b, s);
-			if (s->l->experts)
-				experts_again(b, s->l);
-			else
-				mlp_inside(b, s);
-		} else {
-			forward_ops(b, s);
-		}
+		needed_again(b, s, stops_inside_mlp(b, s));
 		b->graphed = b->plan->graphs != FT_GRAPHS_NONE;
 	} else if (how == FT_RECOMPUTE_SELECTIVE) {
 		selective_ops(b, s);

@@ -135,7 +135,7 @@ static double gathered_root(const struct builder *b, struct held root)
 								    0;
 }
 
-/* Beside the logits: the root where the loss is a part of it, or where it stays gathered for the backward pass; and where gradients are added up by the
+/* Beside the logits: the root where the loss is a part of it, or where it stays gathered for the backward pass; in a program of XLA's the head in 16 bit; and where gradients are added up by the
  * products a stand-in for the gradient of the head's weights in 16 bit, and the head's input and its
  * gradient, whole. */
 static double head_beside(const struct builder *b, struct held root)
@@ -144,7 +144,9 @@ static double head_beside(const struct builder *b, struct held root)
 	double bytes = there ? gathered_root(b, root) : 0;
 
 	if (b->rules->one_program)
-		bytes = 2 * head_weights(b);
+		bytes = is_fsdp(b->plan) && b->plan->master_weights ?
+				2 * head_weights(b) :
+				0;
 
 	if (hands_stand_ins(b))
 		bytes += 2 * head_weights(b) +

@@ -18,6 +18,7 @@
 #include <string.h>
 
 #include "traces/block.h"
+#include "traces/chosen.h"
 #include "traces/masked.h"
 #include "traces/stage.h"
 
@@ -108,14 +109,18 @@ bool output_is_needed(const struct builder *b)
 	return b->model->norms > 2 || drops_out(b);
 }
 
-bool stops_inside_mlp(const struct builder *b, const struct layer_sizes *s)
+bool may_stop_inside_mlp(const struct builder *b, const struct layer_sizes *s)
 {
 	bool adapted =
 		b->plan->lora.rank > 0 && b->plan->lora.targets & 1U << FT_LORA_DOWN;
 
-	return b->rules->full_recompute == FT_AGAIN_NEEDED &&
-	       (s->f || (s->l->experts && dispatches_by_mask(b))) &&
+	return (s->f || (s->l->experts && dispatches_by_mask(b))) &&
 	       !output_is_needed(b) && !adapted;
+}
+
+bool stops_inside_mlp(const struct builder *b, const struct layer_sizes *s)
+{
+	return b->rules->full_recompute == FT_AGAIN_NEEDED && may_stop_inside_mlp(b, s);
 }
 
 /* Of scores that are written, and of those under a mask, all are computed. */
@@ -202,7 +207,8 @@ double layer_recomputed_flop(const struct builder *b, int64_t layer)
 		return 0;
 	if (b->plan->recompute == FT_RECOMPUTE_SELECTIVE)
 		return 2 * selected_products(b, &s, set) * (double)s.tokens +
-		       (set & FT_MODULE_CORE_ATTENTION && !s.linear ?
+		       ((set & FT_MODULE_CORE_ATTENTION && !s.linear) ||
+					(set & FT_MODULE_OPS && is_unfused(b)) ?
 				attention_flop(b, &s) :
 				0);
 	products = (ft_layer_attention_parameters(b->model, layer) +

@@ -21,6 +21,7 @@
 #include "traces/beside.h"
 #include "traces/block.h"
 #include "traces/casts.h"
+#include "traces/chosen.h"
 #include "traces/layer_input.h"
 #include "traces/masked.h"
 #include "traces/mixers.h"

@@ -184,13 +184,30 @@ static bool reads_across(const struct ft_model *model, const struct ft_plan *pla
 				     "num_kv_shared_layers");
 }
 
+static bool checkpoints_operations(const struct ft_plan *plan,
+				   const struct ft_stack *stack)
+{
+	return plan->recompute == FT_RECOMPUTE_SELECTIVE &&
+	       selected_modules(plan, stack) & FT_MODULE_OPS;
+}
+
+/* Has it something other than attention and MLPs in a layer, or halves of a layer each in a checkpoint? */
+static bool mixes_otherwise(const struct ft_model *model)
+{
+	bool other = model->halves || model->layer_input;
+
+	for (int64_t i = 0; i < model->n_layers; i++)
+		other |= model->layer[i].linear_heads > 0 ||
+			 model->layer[i].states_beside;
+	return other;
+}
+
 /* Attention alone is a kernel of its own, compiled or not. */
 static bool checkpoints_layers(const struct ft_plan *plan, const struct ft_stack *stack)
 {
 	if (plan->recompute == FT_RECOMPUTE_FULL)
 		return plan->recompute_layers > 0;
-	return plan->recompute == FT_RECOMPUTE_SELECTIVE &&
-	       selected_modules(plan, stack) & FT_MODULE_OPS;
+	return checkpoints_operations(plan, stack);
 }
 
 static bool recomputes(const struct ft_model *model, const struct ft_plan *plan,
@@ -204,6 +221,12 @@ static bool recomputes(const struct ft_model *model, const struct ft_plan *plan,
 			"which all recompute or none",
 			(long long)plan->recompute_layers, (long long)model->n_layers,
 			stack->name);
+	if (checkpoints_operations(plan, stack) && mixes_otherwise(model))
+		return ft_fail(
+			err, NULL,
+			"recompute_modules: op: what of state spaces, delta rules, "
+			"convolutions and per-layer inputs is kept is not known; "
+			"use recompute: full or none");
 	if (stack->runs.recompute_by_stride && plan->recompute == FT_RECOMPUTE_FULL &&
 	    plan->recompute_layers > 0 &&
 	    !ft_plan_stride(model->n_layers, plan->recompute_layers))

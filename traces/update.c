@@ -47,7 +47,7 @@ static bool updates_narrow(const struct builder *b)
 }
 
 /* State that is not in fp32, of Transformer Engine's Adam: it is widened in front of the update and narrowed behind it, all
- * of it at once (transformer_engine/pytorch/optimizers/fused_adam.py, read 2026-11-30); remainders are not. */
+ * of it at once (transformer_engine/pytorch/optimizers/fused_adam.py, read 2026-11-30); remainders are read and written as they are. */
 static double widened_bytes(const struct builder *b)
 {
 	double moment = ft_moment_bytes(b->plan, 4);
@@ -62,15 +62,17 @@ static int widened(const struct builder *b)
 	       (b->plan->master == FT_MASTER_FP16);
 }
 
-/* What narrower moments and master weights move more than those in fp32; a compiler and PyTorch's own kernels read
- * and write them as they are. */
+/* What narrower moments and master weights move more than those in fp32. A compiler and PyTorch's own kernels read and write them as
+ * they are; a remainder always is, with the other half of the weight. */
 static double state_bytes(const struct builder *b)
 {
 	double wide = updates_narrow(b) ? 2 : 4;
+	double remainder = b->plan->master == FT_MASTER_REMAINDER ? -2 : 0;
 
-	if (b->rules->fusion != FT_FUSION_KERNELS || updates_narrow(b))
-		return 4 * (ft_moment_bytes(b->plan, wide) - wide);
-	return widened_bytes(b) - (b->plan->master == FT_MASTER_REMAINDER ? 2 : 0);
+	if (b->rules->fusion == FT_FUSION_KERNELS && !updates_narrow(b))
+		return widened_bytes(b) + remainder;
+	return 4 * (ft_moment_bytes(b->plan, wide) - wide) + remainder -
+	       (b->plan->master == FT_MASTER_FP16 ? 4 : 0);
 }
 
 static double update_bytes(const struct builder *b)
