@@ -370,7 +370,7 @@ static bool one_device(const struct fit_input *in, struct ft_error *err)
 	return true;
 }
 
-/* Words of rows go into tables and, as keys, into the profile. */
+/* Words of rows go into tables and, as keys, into the profile; those of a trace's kernels, whose names are C++, do not. */
 static bool names_only(const struct fit_input *in, struct ft_error *err)
 {
 	for (size_t i = 0; i < in->n; i++) {
@@ -380,6 +380,8 @@ static bool names_only(const struct fit_input *in, struct ft_error *err)
 			m->pass,   m->fabric, m->source, m->date
 		};
 
+		if (measurement_is(m, "trace"))
+			continue;
 		for (size_t k = 0; k < sizeof(words) / sizeof(*words); k++)
 			if (words[k][0] && !text_is_name(words[k]))
 				return ft_fail(err, NULL,

@@ -128,16 +128,32 @@ static void add_bill(struct odds_model *m, size_t side, const struct ft_purchase
 	}
 }
 
-/* A figure of a price book. */
-static void add_figure(struct odds_model *m, size_t side, enum target target,
-		       enum cause cause, const char *name, const struct ft_number *x)
+/* The book that a figure stands in, by its own name: two deals that read it there draw it once, however each was given its
+ * book. */
+static const char *whose(const struct ft_prices *p, const char *figure)
 {
-	const char *book = m->deal[side].terms.prices;
+	for (size_t i = 0; i < p->n_taken; i++)
+		if (!strcmp(p->taken[i].figure, figure))
+			return p->taken[i].book;
+	return p->name;
+}
 
+/* A figure of a price book, by its key there. */
+struct figure {
+	enum target target;
+	enum cause cause;
+	const char *key;
+	const struct ft_number *x;
+};
+
+static void add_figure(struct odds_model *m, size_t side, const struct ft_prices *p,
+		       struct figure f)
+{
 	uncertain(m, side,
-		  (struct amount){ target, cause,
-				   arena_printf(&m->mem, "%s of %s", name, book),
-				   x->low, x->value, x->high });
+		  (struct amount){
+			  f.target, f.cause,
+			  arena_printf(&m->mem, "%s of %s", f.key, whose(p, f.key)),
+			  f.x->low, f.x->value, f.x->high });
 }
 
 static void add_energy(struct odds_model *m, size_t side, const struct ft_purchase *p)
@@ -145,8 +161,9 @@ static void add_energy(struct odds_model *m, size_t side, const struct ft_purcha
 	const struct ft_number *price = &p->prices->electricity_usd_per_kwh;
 
 	if (ft_cost_electricity_usd_per_kwh(p->terms, p->prices) == price->value)
-		add_figure(m, side, OF_ELECTRICITY, CAUSE_ELECTRICITY, "electricity",
-			   price);
+		add_figure(m, side, p->prices,
+			   (struct figure){ OF_ELECTRICITY, CAUSE_ELECTRICITY,
+					    "electricity", price });
 }
 
 /* The scenario's own PUE is exact. What is uncertain is what a building takes beyond its machines,
@@ -256,13 +273,15 @@ static void add_goodput(struct odds_model *m, size_t side, const struct ft_purch
 	if (p->terms->goodput > 0)
 		return;
 	if (f->failures_per_1000_node_days < 0)
-		add_figure(m, side, OF_FAILURES, CAUSE_FAILURES, "failures",
-			   &b->failure_factor);
+		add_figure(m, side, b,
+			   (struct figure){ OF_FAILURES, CAUSE_FAILURES,
+					    "failure_factor", &b->failure_factor });
 	for (size_t i = 0; i < sizeof(of) / sizeof(*of); i++)
 		if ((of[i].given < 0 || of[i].given == of[i].of_book->value) &&
 		    !(of[i].target == OF_CHECKPOINT && f->storage_bytes_per_s > 0))
-			add_figure(m, side, of[i].target, of[i].cause, of[i].name,
-				   of[i].of_book);
+			add_figure(m, side, b,
+				   (struct figure){ of[i].target, of[i].cause,
+						    of[i].name, of[i].of_book });
 }
 
 static void add_running(struct odds_model *m, size_t side, const struct ft_purchase *p)
@@ -271,10 +290,13 @@ static void add_running(struct odds_model *m, size_t side, const struct ft_purch
 	bool own = !p->bom->rented;
 
 	if (own) {
-		add_figure(m, side, OF_COLOCATION, CAUSE_COLOCATION, "colocation",
-			   &b->colocation_usd_per_kw_month);
-		add_figure(m, side, OF_MAINTENANCE, CAUSE_MAINTENANCE, "maintenance",
-			   &b->maintenance_frac);
+		add_figure(m, side, b,
+			   (struct figure){ OF_COLOCATION, CAUSE_COLOCATION,
+					    "colocation",
+					    &b->colocation_usd_per_kw_month });
+		add_figure(m, side, b,
+			   (struct figure){ OF_MAINTENANCE, CAUSE_MAINTENANCE,
+					    "maintenance_frac", &b->maintenance_frac });
 	}
 	if (own && !b->colocation_includes_power)
 		add_energy(m, side, p);

@@ -161,6 +161,8 @@ static int keep(struct reader *k)
 
 	if (!e->ts.given)
 		return reader_stop(k, "an event has no 'ts'");
+	if (!e->dur.given && e->category != C_SYNC)
+		return reader_stop(k, "an event has no 'dur' that is a number");
 	if (!k->based)
 		k->base_us = e->ts.us;
 	k->based = true;

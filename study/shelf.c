@@ -1,9 +1,12 @@
 /* study/shelf.c - a short list per kind of part, looked through in order */
 #include "study/shelf.h"
 
+#include <inttypes.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/arena.h"
+#include "base/file.h"
 #include "base/node.h"
 #include "study/evidence.h"
 
@@ -99,6 +102,24 @@ static void *put(struct ft_shelf *s, enum kind kind, const char *key, void *part
 	return part;
 }
 
+/* What a name means: one of ours is its own key; a path is the file that it leads to from there, as that file is now. A file
+ * that changed, or another of the same path in another folder, is another part. */
+static const char *meant(struct arena *mem, const char *name, const struct ft_mark *at)
+{
+	struct ft_error ignored;
+	struct stat st;
+	const char *path;
+
+	if (!file_is_path(name))
+		return name;
+	path = file_find(mem, "", name, at, &ignored);
+	if (!path || stat(path, &st))
+		return name;
+	return arena_printf(mem, "%s;%ju;%ju;%jd;%jd.%09ld", path, (uintmax_t)st.st_dev,
+			    (uintmax_t)st.st_ino, (intmax_t)st.st_size,
+			    (intmax_t)st.st_mtim.tv_sec, st.st_mtim.tv_nsec);
+}
+
 enum { MOST_KEYS = 16 }; /* a cluster's; more are refused when it is loaded */
 
 /* A map of scalars as one text, of these keys or (NULL) of all; NULL when it is anything else. */
@@ -115,8 +136,9 @@ static char *key_of(struct arena *mem, const struct node *node, int rows,
 			continue;
 		if (node->item[i]->kind != NODE_SCALAR)
 			return NULL;
-		key = arena_printf(mem, "%s%s=%s;", key, node->key[i],
-				   node->item[i]->text);
+		key = arena_printf(
+			mem, "%s%s=%s;", key, node->key[i],
+			meant(mem, node->item[i]->text, &node->item[i]->mark));
 	}
 	return key;
 }
@@ -153,18 +175,18 @@ const struct ft_stack *shelf_stack(struct ft_shelf *s, const char *name,
 				   const struct ft_mark *at, const char *generation,
 				   struct ft_error *err)
 {
-	const struct ft_stack *stack = look(s, STACK, name), *there;
+	const char *key = meant(&s->mem, name, at);
+	const struct ft_stack *stack = look(s, STACK, key), *there;
 	struct ft_stack on;
-	const char *key;
 
 	if (!stack)
-		stack = put(s, STACK, name, ft_stack_load(name, at, err));
+		stack = put(s, STACK, key, ft_stack_load(name, at, err));
 	if (!stack || !generation)
 		return stack;
 	there = ft_stack_on(stack, generation, &on);
 	if (there == stack)
 		return stack;
-	key = arena_printf(&s->mem, "%s on %s", name, generation);
+	key = arena_printf(&s->mem, "%s on %s", key, generation);
 	stack = look(s, STACK_ON, key);
 	if (!stack) {
 		struct ft_stack *copy = ARENA_NEW(&s->mem, struct ft_stack);
@@ -179,10 +201,11 @@ const struct ft_ccl *shelf_ccl(struct ft_shelf *s, const char *name,
 			       const struct ft_mark *at, const char *generation,
 			       struct ft_error *err)
 {
-	struct ft_ccl *c = look(s, CCL, name);
+	const char *key = meant(&s->mem, name, at);
+	struct ft_ccl *c = look(s, CCL, key);
 
 	if (!c)
-		c = put(s, CCL, name, ft_ccl_load(name, at, err));
+		c = put(s, CCL, key, ft_ccl_load(name, at, err));
 	if (c && !ft_ccl_tuning(c, generation)) {
 		ft_ccl_unknown(c, generation, at, err);
 		return NULL;
@@ -193,7 +216,8 @@ const struct ft_ccl *shelf_ccl(struct ft_shelf *s, const char *name,
 const struct ft_ccl *shelf_ccl_of(struct ft_shelf *s, const struct ft_stack *stack,
 				  const char *generation, struct ft_error *err)
 {
-	const char *key = arena_printf(&s->mem, "stack=%s;%s", stack->name, generation);
+	const char *key =
+		arena_printf(&s->mem, "stack=%p;%s", (const void *)stack, generation);
 	void *part = look(s, CCL, key);
 
 	return part ? part : put(s, CCL, key, ft_stack_ccl(stack, generation, err));
@@ -202,10 +226,10 @@ const struct ft_ccl *shelf_ccl_of(struct ft_shelf *s, const struct ft_stack *sta
 const struct ft_prices *shelf_prices(struct ft_shelf *s, const char *name,
 				     const struct ft_mark *at, struct ft_error *err)
 {
-	void *part = look(s, PRICES, name ? name : "");
+	const char *key = meant(&s->mem, name ? name : "", at);
+	void *part = look(s, PRICES, key);
 
-	return part ? part :
-		      put(s, PRICES, name ? name : "", ft_prices_load(name, at, err));
+	return part ? part : put(s, PRICES, key, ft_prices_load(name, at, err));
 }
 
 const struct ft_evidence *shelf_evidence(struct ft_shelf *s, bool unnamed,

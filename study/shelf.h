@@ -1,6 +1,7 @@
 /*
  * study/shelf.h - parts loaded once: clusters by their text, stacks,
- * libraries and price books by name
+ * libraries and price books by name; a file of the user's is loaded again
+ * once it has changed (but not for a change in a file that it extends)
  */
 #ifndef STUDY_SHELF_H
 #define STUDY_SHELF_H

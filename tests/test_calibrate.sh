@@ -199,6 +199,11 @@ seconds() {
 }
 ok "a product's seconds are held against bursts of the same shape and format" seconds
 
+traced() { # names of kernels are C++, and are none of the profile's words
+	"$f" calibrate import --store "$tmp/traced.db" --format kineto measurements/traces/h100-8b16L-fsdp2-s2048-b1-compile.rank0.kineto.json.gz && mkdir "$tmp/traced" &&
+		"$f" calibrate fit --store "$tmp/traced.db" --with-in-step --name traced --base h100-sxm --out "$tmp/traced"
+}
+ok "kernels of a recorded step are fitted, whatever their names" traced
 two_devices() { cp "$tmp/s.db" "$tmp/two.db" && cal_two import --format csv --published "$tmp/two.csv" && cal_two fit --name fake --base h100-sxm --out "$tmp/two"; }
 cal_two() { action=$1; shift; "$f" calibrate "$action" --store "$tmp/two.db" "$@"; }
 printf 'kernel,gpu,dtype,m,n,k,measured.time_us,source\ngemm,other,bf16,4096,4096,4096,200,s1\n' >"$tmp/two.csv"

@@ -20,6 +20,16 @@ twice() { # of "$a $a $b" and "$a $b $b" they are those of "$a $b"
 		jq -e '.verdict.sentence | test(" \\(and what costs the same\\) is the cheapest with probability")' "$tmp/aab.json"
 }
 ok "a scenario given twice has the odds of one" twice
+printf 'model: llama3-8b\ncluster: {gpu: h100-sxm, gpus: 64}\ntraining: {sequence_length: 2048, global_batch_size: 128}\ncost: {prices: neocloud-2026-09}\n' >"$tmp/book.yaml"
+printf 'name: own\ntitle: ours\ndate: 2026-11\nextends: neocloud-2026-09\nprovenance: {kind: assumed}\nprices: {hgx-h100-server: {usd: 280000 USD, provenance: {kind: assumed, date: 2026-11}}}\nfacility: {}\noperation: {}\n' >"$tmp/own.yaml"
+own_book() { # whose other lines are those of the book that it extends: as uncertain together as if one price was given
+	sed "s,neocloud-2026-09,$tmp/own.yaml," "$tmp/book.yaml" >"$tmp/mine.yaml" &&
+		sed 's/-09}/-09, price_of: {hgx-h100-server: 280000 USD}}/' "$tmp/book.yaml" >"$tmp/given/mine.yaml" &&
+		$f compare "$tmp/book.yaml" "$tmp/mine.yaml" --json | jq .verdict >"$tmp/mine.json" &&
+		$f compare "$tmp/book.yaml" "$tmp/given/mine.yaml" --json | jq .verdict | cmp - "$tmp/mine.json"
+}
+mkdir "$tmp/given"
+ok "a book that extends another is as uncertain as that one" own_book
 ok "it decides where it can" sh -c "$f compare $a $b --price mi300x-server=60000 --json | jq -e '.verdict | .best == \"mi300x\" and .tie == false and .probability > 0.8'"
 ok "a scenario beside itself is a tie that all share" sh -c "$f compare $a $a --json | jq -e '.verdict.crossovers == [] and .verdict.p50[0] > 0'"
 ok "a crossover makes both equal" sh -c "x=\$(jq '.verdict.crossovers[] | select(.what == \"price of a server\") | .value' $tmp/c.json) && i=\$(jq -r .verdict.crossovers_of $tmp/c.json) && $f compare $a $b --json --price \$(test \$i = mi300x && echo mi300x-server || echo hgx-h100-server)=\$x | jq -e '(.scenarios[0].cost.usd_per_million_tokens / .scenarios[1].cost.usd_per_million_tokens - 1) | fabs < 2e-3'"

@@ -61,9 +61,13 @@ static void what_is_no_trace_is_refused_in_words(void **state)
 		"no 'ts'");
 	refused("{\"traceEvents\":[{\"ph\":\"X\",\"cat\":\"kernel\",\"ts\":-5}]}",
 		"negative");
-	refused("{\"traceEvents\":[{\"ph\":\"X\",\"cat\":\"kernel\",\"ts\":1},"
-		"{\"ph\":\"X\",\"cat\":\"kernel\",\"ts\":99e17}]}",
+	refused("{\"traceEvents\":[{\"ph\":\"X\",\"cat\":\"kernel\",\"ts\":1,\"dur\":1},"
+		"{\"ph\":\"X\",\"cat\":\"kernel\",\"ts\":99e17,\"dur\":1}]}",
 		"100,000 s");
+	refused("{\"traceEvents\":[{\"ph\":\"X\",\"cat\":\"kernel\",\"ts\":1}]}",
+		"no 'dur' that is a number");
+	refused("{\"traceEvents\":[{\"ph\":\"X\",\"cat\":\"kernel\",\"ts\":1,\"dur\":\"5\"}]}",
+		"no 'dur' that is a number");
 	refused("{\"traceEvents\":[}", "parse error");
 	refused("\x1f\x8b\x07 no gzip at all, whatever it begins with", "damaged");
 	refused("\x28\xb5\x2f\xfd no zstd", "damaged");

@@ -1,5 +1,7 @@
 /* tests/test_session.c - answers as text, for programs that link the library */
 #include <jansson.h>
+#include <stdlib.h>
+#include <unistd.h>
 
 #include "foretoken/reports_session.h"
 #include "foretoken/study.h"
@@ -49,6 +51,48 @@ static void a_question_has_one_answer(void **state)
 	free(first);
 	ft_session_free(s);
 	ft_session_free(NULL);
+}
+
+static void write_stack(const char *path, const char *of)
+{
+	FILE *f = fopen(path, "w");
+
+	assert_non_null(f);
+	fprintf(f,
+		"name: mine\ntitle: mine\nextends: %s\nprovenance: {kind: assumed}\n",
+		of);
+	fclose(f);
+}
+
+/* A file that changed is read again; those of one path in two folders are two. */
+static void a_path_is_the_file_as_it_is(void **state)
+{
+	struct ft_session *s = ft_session_new();
+	char folder[] = "/tmp/session-XXXXXX", path[64], text[300];
+	double step[3];
+
+	(void)state;
+	assert_non_null(mkdtemp(folder));
+	snprintf(path, sizeof(path), "%s/mine.yaml", folder);
+	snprintf(
+		text, sizeof(text),
+		"{model: llama3-8b, cluster: {gpu: h100-sxm, gpus: 8}, stack: %s,\n"
+		" training: {sequence_length: 2048, global_batch_size: 16, parallel: {tp: 2}}}",
+		path);
+	for (size_t i = 0; i < 3; i++) {
+		json_t *answer;
+
+		write_stack(path,
+			    i == 1 ? "torch-2.11-eager" : "megatron-core-te-2.11");
+		answer = read_json(ft_session_simulate(s, text));
+		assert_string_equal(ft_session_error(s), "");
+		step[i] = step_of(answer);
+		json_decref(answer);
+	}
+	assert_true(step[0] == step[2] && step[1] > step[0] * 1.02);
+	unlink(path);
+	rmdir(folder);
+	ft_session_free(s);
 }
 
 /* Nor does what it has given back: some hundred clusters, of which few are kept. */
@@ -243,6 +287,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_question_has_one_answer),
 		cmocka_unit_test(a_cluster_alone_has_no_step),
+		cmocka_unit_test(a_path_is_the_file_as_it_is),
 		cmocka_unit_test(a_session_forgets_what_is_too_much),
 		cmocka_unit_test(compared_is_each_alone),
 		cmocka_unit_test(a_run_is_answered),

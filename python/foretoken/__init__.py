@@ -11,7 +11,8 @@
 It calls libforetoken.so through ctypes: no compiler is needed. The library is the one that
 FORETOKEN_LIBRARY names, else the one that was installed with this module, else the one of the system; it
 finds its data where it was installed, or in the folder that FORETOKEN_DATA names. Threads may ask at once: they
-take turns, unless each has a Session of its own. Keys are those of foretoken-scenario(5), answers those of
+take turns, unless each has a Session of its own. A file of your own that changed is read again; after a change
+in a file that it extends, open a new Session. Keys are those of foretoken-scenario(5), answers those of
 `foretoken simulate --json` and `foretoken compare --json`.
 """
 import ctypes
