@@ -425,6 +425,10 @@ static bool prepare(struct ft_store *store, const struct ft_fit_options *o,
 	name_source(in);
 	fit_list_codes(in, mem);
 	in->families = families_of(in);
+	if (!in->families)
+		return ft_fail(
+			err, NULL,
+			"the store holds no measurements of the families to fit (--only)");
 	in->base = ft_gpu_load(o->base, NULL, err);
 	fit->n_rows = in->n;
 	return in->base != NULL;

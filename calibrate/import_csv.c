@@ -154,8 +154,12 @@ static void row_of(const struct csv *t, size_t i, struct ft_measurement *m)
 static bool check_time(const struct csv *t, size_t i, const struct ft_measurement *m,
 		       bool published, struct ft_error *err)
 {
-	struct ft_mark at = csv_mark(t, i, 0);
+	int column = csv_column(t, "measured.time_us");
+	const char *time = column < 0 ? "" : cell(t, i, "measured.time_us");
+	struct ft_mark at = csv_mark(t, i, time[0] ? column : 0);
 
+	if (time[0] && !m->status[0] && !(number(t, i, "measured.time_us") > 0))
+		return ft_fail(err, &at, "'%.40s' is not a time above 0", time);
 	return m->time_us > 0 || m->status[0] ||
 	       (published && number(t, i, "measured.gb_per_s") > 0) ||
 	       ft_fail(err, &at,

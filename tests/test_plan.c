@@ -136,12 +136,21 @@ static void experts_are_split_over_the_ranks_of_a_stage(void **state)
 				 "parallel: {pp: 4, ep: 64, vpp: 4}}");
 	struct ft_plan *dense = good("llama3-8b", 8,
 				     "{sequence_length: 4096, global_batch_size: 8, "
-				     "parallel: {ep: 3}}");
+				     "parallel: {ep: 3}}"),
+		       *whole;
 
 	(void)state;
 	assert_int_equal(p->edp, 1);
 	assert_int_equal(p->dp, 64);
 	assert_int_equal(dense->ep, 1); /* cannot apply, so ignored */
+	/* shards of one rank divide no experts either, however many ranks have the same */
+	whole = good(
+		"mixtral-8x7b", 8,
+		"{sequence_length: 4096, global_batch_size: 8, sharding: hsdp, shard: 1, "
+		"parallel: {tp: 4, ep: 2}}");
+	assert_int_equal(whole->edp, 4);
+	assert_int_equal(ft_plan_expert_shard(whole), 1);
+	ft_plan_free(whole);
 	ft_plan_free(p);
 	ft_plan_free(dense);
 }

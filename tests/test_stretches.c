@@ -134,6 +134,8 @@ static void places_are_refused_where_they_stand(void **state)
 	(void)state;
 	refused("  behind graph 1\n" OP, "not below an op", 6);
 	refused(OP "  behind graf 1\n", "no host activity", 7);
+	refused(OP "  behind graph 1\n  host graph 0\n",
+		"no host activity, or not in a segment", 8);
 	refused(OP "  behind graph\n", "no host activity", 7);
 	refused(OP "  behind graph -1\n", "not between", 7);
 	refused(OP "  behind graph 2\n", "more than the segment's line host graph", 7);

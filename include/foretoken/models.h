@@ -488,7 +488,7 @@ const char *ft_optimizer_name(enum ft_optimizer optimizer);
 /* What it keeps for a parameter, in bytes, where a moment has `width` bytes; under Muon of what AdamW
  * updates. Adafactor's rows and columns, about a thousandth of a byte, are not counted. */
 double ft_optimizer_state_bytes(enum ft_optimizer optimizer, double width);
-/* Bytes per parameter of master weights beside those that compute; of one of Adam's moments beside trained weights of that width. */
+/* Bytes per parameter of master weights: 4, 2 (fp16, or bf16's other half) or 0; of a moment where trained weights have `width`. */
 double ft_master_bytes(const struct ft_plan *plan);
 double ft_moment_bytes(const struct ft_plan *plan, double width);
 const char *ft_master_name(enum ft_master master);
