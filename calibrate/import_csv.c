@@ -158,7 +158,9 @@ static bool check_time(const struct csv *t, size_t i, const struct ft_measuremen
 	const char *time = column < 0 ? "" : cell(t, i, "measured.time_us");
 	struct ft_mark at = csv_mark(t, i, time[0] ? column : 0);
 
-	if (time[0] && !m->status[0] && !(number(t, i, "measured.time_us") > 0))
+	/* 0 beside a rate stands for none */
+	if (time[0] && !m->status[0] &&
+	    (!(m->time_us > 0) || number(t, i, "measured.time_us") < 0))
 		return ft_fail(err, &at, "'%.40s' is not a time above 0", time);
 	return m->time_us > 0 || m->status[0] ||
 	       (published && number(t, i, "measured.gb_per_s") > 0) ||

@@ -71,13 +71,12 @@ static struct layer_call forward_call(struct stage *st, struct pass *p, int64_t 
 }
 
 /* fsdp: the last layer to go back has none below it to gather, and the first gathers itself;
- * the model's last is gathered beside the head. */
+ * the model's last is gathered beside the head, and none above it has packed gradients. */
 static unsigned unit_variant(const struct builder *b, const struct pass *p, bool edge,
 			     bool top)
 {
 	bool alone = top && !p->last && b->plan->reshard_after_forward;
-	bool behind_head = top && p->last && b->plan->reshard_after_forward &&
-			   b->rules->fsdp_copy_grad_bytes > 0;
+	bool behind_head = top && p->last && b->rules->fsdp_copy_grad_bytes > 0;
 
 	return (edge ? V_EDGE : 0) | (alone ? V_GATHER : 0) | (behind_head ? V_TOP : 0);
 }

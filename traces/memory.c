@@ -195,13 +195,25 @@ void scan_ends(struct builder *b)
 	takes(b, FT_MEMORY_GRADIENTS, -turn, 0);
 }
 
+/* Bytes of the root beside a layer's backward: its weights, unless they are counted since forward, and the head's gradient. */
+static double root_beside(const struct builder *b, struct held root, bool head)
+{
+	return (b->plan->reshard_after_forward ? whole_bytes(root) : 0) +
+	       (head ? 2 * head_weights(b) : 0);
+}
+
 /* Behind the head's backward the root stays gathered until its own, with the head's gradient: a
  * root unit is not resharded behind its forward, and reduced last (torch.distributed.fsdp). */
 void root_waits(struct builder *b, struct held root, bool head)
 {
 	if (b->rules->fsdp_copy_grad_bytes > 0)
-		takes(b, FT_MEMORY_OTHER, 0,
-		      whole_bytes(root) + (head ? 2 * head_weights(b) : 0));
+		takes(b, FT_MEMORY_OTHER, 0, root_beside(b, root, head));
+}
+
+/* Weights that are counted all step long and that a unit gave back before its gradients were packed. */
+static double given_back(const struct builder *b, struct held unit)
+{
+	return keeps_units(b) ? whole_bytes(unit) : 0;
 }
 
 /* Packed gradients are held until those of the next unit are packed. */
@@ -210,11 +222,12 @@ void packed_waits(struct builder *b, struct held unit)
 	unit = of_fsdp(b, unit);
 	if (b->rules->fsdp_copy_grad_bytes > 0)
 		takes(b, FT_MEMORY_OTHER, 0,
-		      gradient_width(b) * (unit.dense + unit.experts));
+		      gradient_width(b) * (unit.dense + unit.experts) -
+			      given_back(b, unit));
 }
 
 /* While a layer's gradients are packed nothing of its activations is left, nor its weights; all its
- * gradients are there in 16 bit, with what they are packed into, and the next unit. That is more than the
+ * gradients are there in 16 bit (or as they were added up, which is counted), with what they are packed into, and the next unit. That is more than the
  * layer's fullest moment where its weights are many for its tokens. Source: FSDP2's post_backward. */
 void packing_bytes(struct builder *b, int64_t layer, bool lowest, struct held root,
 		   bool head)
@@ -223,13 +236,14 @@ void packing_bytes(struct builder *b, int64_t layer, bool lowest, struct held ro
 	struct held unit = of_fsdp(b, b->unit[layer]);
 	double fullest = peak[FT_MEMORY_ACTIVATIONS] + peak[FT_MEMORY_GRADIENTS] +
 			 peak[FT_MEMORY_OTHER];
-	double bytes = (2 + gradient_width(b)) * (unit.dense + unit.experts) +
-		       whole_bytes(root) + (head ? 2 * head_weights(b) : 0) +
-		       b->seg->net_bytes[FT_MEMORY_ACTIVATIONS];
+	double each = (sums_whole(b) ? 0 : 2) + gradient_width(b);
+	double bytes = each * (unit.dense + unit.experts) + root_beside(b, root, head) -
+		       given_back(b, unit) + b->seg->net_bytes[FT_MEMORY_ACTIVATIONS] +
+		       b->seg->net_bytes[FT_MEMORY_WEIGHTS];
 
 	if (b->rules->fsdp_copy_grad_bytes <= 0 || b->part != PART_WHOLE)
 		return;
-	if (!lowest && has_peers(b, unit))
+	if (!lowest && has_peers(b, unit) && b->plan->reshard_after_forward)
 		bytes += copied_bytes(b, layer_held(b, layer - 1));
 	takes(b, FT_MEMORY_OTHER, 0, fmax(0, bytes - fullest));
 }

@@ -347,16 +347,16 @@ static void before_backward(struct stage *st, struct layer_call k)
 	await_reductions(b);
 	if (!is_fsdp(b->plan))
 		return;
+	root_waits(b, st->root, st->last);
+	if (k.variant & V_SYNC &&
+	    !(k.variant & (V_GATHER | V_TOP))) /* of the layer above */
+		packed_waits(b, unit);
 	if (!b->plan->reshard_after_forward) {
 		host(b, FT_HOST_SHARD_KEPT, 1);
 		unit_goes(b, unit);
 		return;
 	}
 	unit_comes(b, unit, true);
-	root_waits(b, st->root, st->last);
-	if (k.variant & V_SYNC &&
-	    !(k.variant & (V_GATHER | V_TOP))) /* of the layer above */
-		packed_waits(b, unit);
 	if (scan_keeps_weights(b, k.layer))
 		return;
 	if (k.variant & V_GATHER)
@@ -402,7 +402,7 @@ void segment_backward(struct stage *st, struct layer_call k)
 	layer_bytes(b, k.layer, true);
 	if (st->part != PART_INPUTS)
 		behind_backward(st, k);
-	if (k.variant & V_SYNC && is_fsdp(b->plan) && b->plan->reshard_after_forward)
+	if (k.variant & V_SYNC && is_fsdp(b->plan))
 		packing_bytes(b, k.layer, k.variant & V_EDGE, st->root, st->last);
 	segment_done(st);
 }
