@@ -216,19 +216,31 @@ static double given_back(const struct builder *b, struct held unit)
 	return keeps_units(b) ? whole_bytes(unit) : 0;
 }
 
-/* Packed gradients are held until those of the next unit are packed. */
+/* Packed gradients are held until those of the next unit are packed; a flat one goes when it is reduced. */
 void packed_waits(struct builder *b, struct held unit)
 {
 	unit = of_fsdp(b, unit);
-	if (b->rules->fsdp_copy_grad_bytes > 0)
+	if (b->rules->fsdp_copy_grad_bytes > 0 && !b->rules->flat_shards)
 		takes(b, FT_MEMORY_OTHER, 0,
 		      gradient_width(b) * (unit.dense + unit.experts) -
 			      given_back(b, unit));
 }
 
-/* While a layer's gradients are packed nothing of its activations is left, nor its weights; all its
- * gradients are there in 16 bit (or as they were added up, which is counted), with what they are packed into, and the next unit. That is more than the
- * layer's fullest moment where its weights are many for its tokens. Source: FSDP2's post_backward. */
+/* Bytes of the gradients of a unit of n parameters while they are packed: in 16 bit (or as they were added up, which is
+ * counted), and packed. A flat one is in one piece: it stays while it is cast, if it is, and while its shard is made, if it has one. Source: what
+ * is allocated at the peak of two mixtures under FSDP1 (measurements/probes/h200-2026-11-30-peaks-unseen). */
+static double packing(const struct builder *b, struct held unit)
+{
+	double n = unit.dense + unit.experts, width = gradient_width(b);
+
+	if (b->rules->flat_shards)
+		return 2 * n + (width > 2 ? width * n : 0) +
+		       (has_peers(b, unit) ? width * held_share(b, unit) : 0);
+	return ((sums_whole(b) ? 0 : 2) + width) * n;
+}
+
+/* While a layer's gradients are packed nothing of its activations is left, nor its weights; the next unit is there. That
+ * is more than the layer's fullest moment where its weights are many for its tokens. Source: FSDP2's post_backward. */
 void packing_bytes(struct builder *b, int64_t layer, bool lowest, struct held root,
 		   bool head)
 {
@@ -236,15 +248,16 @@ void packing_bytes(struct builder *b, int64_t layer, bool lowest, struct held ro
 	struct held unit = of_fsdp(b, b->unit[layer]);
 	double fullest = peak[FT_MEMORY_ACTIVATIONS] + peak[FT_MEMORY_GRADIENTS] +
 			 peak[FT_MEMORY_OTHER];
-	double each = (sums_whole(b) ? 0 : 2) + gradient_width(b);
-	double bytes = each * (unit.dense + unit.experts) + root_beside(b, root, head) -
+	double bytes = packing(b, unit) + root_beside(b, root, head) -
 		       given_back(b, unit) + b->seg->net_bytes[FT_MEMORY_ACTIVATIONS] +
 		       b->seg->net_bytes[FT_MEMORY_WEIGHTS];
 
 	if (b->rules->fsdp_copy_grad_bytes <= 0 || b->part != PART_WHOLE)
 		return;
 	if (!lowest && has_peers(b, unit) && b->plan->reshard_after_forward)
-		bytes += copied_bytes(b, layer_held(b, layer - 1));
+		bytes += b->rules->flat_shards ?
+				 whole_bytes(of_fsdp(b, layer_held(b, layer - 1))) :
+				 copied_bytes(b, layer_held(b, layer - 1));
 	takes(b, FT_MEMORY_OTHER, 0, fmax(0, bytes - fullest));
 }
 
@@ -291,8 +304,11 @@ void reduce_bytes(struct builder *b, struct held root)
 		behind += 2 *
 			  (double)ft_model_embedding_parameters(b->model, b->plan->tp) /
 			  (double)b->plan->tp;
-	takes(b, FT_MEMORY_OTHER, 0,
-	      b->rules->fsdp_copy_grad_bytes > 0 ?
-		      width * n + fmax(2 * n - kept * shard, behind) :
-		      unit_bytes(b, root));
+	if (b->rules->flat_shards)
+		takes(b, FT_MEMORY_OTHER, 0, packing(b, root) - width * shard);
+	else
+		takes(b, FT_MEMORY_OTHER, 0,
+		      b->rules->fsdp_copy_grad_bytes > 0 ?
+			      width * n + fmax(2 * n - kept * shard, behind) :
+			      unit_bytes(b, root));
 }

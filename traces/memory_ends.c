@@ -135,6 +135,24 @@ static double gathered_root(const struct builder *b, struct held root)
 								    0;
 }
 
+static struct held last_unit(const struct builder *b)
+{
+	return of_fsdp(b, layer_held(b, b->model->n_layers - 1));
+}
+
+/* Bytes of a loss within the root's forward pass, without its gradient: the last layer's weights are still there, as they
+ * were gathered, until the root's forward is over (FSDP2's all_gather_state). Source: what is allocated at the peak of a mixture
+ * of two layers (measurements/probes/h200-2026-11-30-peaks-unseen). */
+static double loss_in_root_bytes(const struct builder *b, struct held root,
+				 double logits)
+{
+	struct held last = last_unit(b);
+	bool copied = has_peers(b, last) && b->rules->fsdp_copy_out_bytes > 0;
+
+	return gathered_root(b, root) + (loss_width(b) - 2) * logits +
+	       (copied ? 2 * (last.dense + last.experts) : 0);
+}
+
 /* Beside the logits: the root where the loss is a part of it, or where it stays gathered for the backward pass; in a program of XLA's the head in 16 bit; and where gradients are added up by the
  * products a stand-in for the gradient of the head's weights in 16 bit, and the head's input and its
  * gradient, whole. */
@@ -148,6 +166,9 @@ static double head_beside(const struct builder *b, struct held root)
 				2 * head_weights(b) :
 				0;
 
+	if (b->rules->flat_shards && is_fsdp(b->plan) &&
+	    b->plan->reshard_after_forward && b->rules->loss_in_root)
+		bytes += whole_bytes(last_unit(b)); /* gathered ahead of the loss */
 	if (hands_stand_ins(b))
 		bytes += 2 * head_weights(b) +
 			 4 * (double)(b->tokens * b->model->hidden_size);
@@ -194,10 +215,8 @@ static double logits_peak(const struct builder *b, struct held root, double logi
 	double whole = b->plan->reshard_after_forward ? unit_bytes(b, root) : 0;
 	double peak = gathered_root(b, root) + 2 * logits;
 
-	if (!backward &&
-	    early_copies(b) >
-		    0) /* beside which the loss stands, without its gradient */
-		return gathered_root(b, root) + (loss_width(b) - 2) * logits;
+	if (!backward && (b->rules->loss_in_root || early_copies(b) > 0))
+		return loss_in_root_bytes(b, root, logits);
 	if (!backward)
 		return peak;
 	peak = fmax(peak, whole + 2 * logits);
