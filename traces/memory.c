@@ -54,6 +54,12 @@ void unit_comes(struct builder *b, struct held unit, bool gathered)
 		takes(b, FT_MEMORY_WEIGHTS, whole, whole);
 }
 
+void none_ahead(struct builder *b, struct held unit)
+{
+	if (has_peers(b, of_fsdp(b, unit)))
+		takes(b, FT_MEMORY_OTHER, 0, -copied_bytes(b, unit));
+}
+
 void unit_goes(struct builder *b, struct held unit)
 {
 	if (!b->plan->reshard_after_forward && !holds_units(b))
@@ -82,8 +88,9 @@ static double copied_alone_bytes(const struct builder *b, struct held unit)
 	return is_fsdp(b->plan) && !has_peers(b, unit) ? copied_bytes(b, unit) : 0;
 }
 
-/* Gradients at a layer's fullest moment, behind its MLP's second product in backward: of the
- * layer's output, of that product's input and of its weights; or those of scores that are written. Megatron's kernels were counted
+/* Gradients at a layer's fullest moment: behind its MLP's second product in backward those of the
+ * layer's output, of that product's input and of its weights; or, where a unit's gradients are packed when all are there, behind its first
+ * those of all its weights, with less kept; or those of scores that are written, beside them. Megatron's kernels were counted
  * without, see saved.c. Source: peaks of an H100 at 16,384 to 65,536 tokens, where they are the
  * largest part that was missing (h100-long-sequences); 299 other peaks of PyTorch. */
 static double layer_gradient_bytes(const struct builder *b, int64_t layer)
@@ -98,10 +105,18 @@ static double layer_gradient_bytes(const struct builder *b, int64_t layer)
 	double wide = experts_width(b);
 	double weights = b->plan->lora.rank ? 0 : h * f + wide * inner * held * each;
 
+	double products = b->model->activation == FT_SWIGLU ? 3 : 2;
+	double scores = score_gradients(b, &s), first = 0;
+
 	if (b->rules->fusion == FT_FUSION_KERNELS)
 		return 0;
+	if (is_fsdp(b->plan) && b->rules->fsdp_copy_grad_bytes > 0) {
+		first = 2 * (products * weights + tokens * h + wide * copies * inner -
+			     products * (tokens * f + wide * copies * each));
+		scores += scores > 0 ? 2 * products * weights : 0;
+	}
 	return fmax(2 * (tokens * (h + f) + wide * copies * each + weights),
-		    score_gradients(b, &s));
+		    fmax(first, scores));
 }
 
 /* Autocast's copies of weights stay for the backward pass, which frees them. Those of a layer that runs again are held by

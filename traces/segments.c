@@ -357,6 +357,8 @@ static void before_backward(struct stage *st, struct layer_call k)
 		return;
 	}
 	unit_comes(b, unit, true);
+	if (k.variant & V_EDGE)
+		none_ahead(b, unit);
 	if (scan_keeps_weights(b, k.layer))
 		return;
 	if (k.variant & V_GATHER)
