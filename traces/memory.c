@@ -54,10 +54,17 @@ void unit_comes(struct builder *b, struct held unit, bool gathered)
 		takes(b, FT_MEMORY_WEIGHTS, whole, whole);
 }
 
-void none_ahead(struct builder *b, struct held unit)
+void gathers_below(struct builder *b, int64_t layer, bool lowest)
 {
-	if (has_peers(b, of_fsdp(b, unit)))
+	struct held unit = of_fsdp(b, b->unit[layer]);
+
+	if (!has_peers(b, unit))
+		return;
+	if (lowest)
 		takes(b, FT_MEMORY_OTHER, 0, -copied_bytes(b, unit));
+	else if (b->rules->flat_shards)
+		takes(b, FT_MEMORY_OTHER, 0,
+		      whole_bytes(of_fsdp(b, layer_held(b, layer - 1))));
 }
 
 void unit_goes(struct builder *b, struct held unit)

@@ -34,8 +34,9 @@ double flush_frees(const struct builder *b, struct held stage, bool reduces);
 /* fsdp: units gathered for a forward, and gone behind a backward. */
 void scan_ends(struct builder *b);
 void unit_comes(struct builder *b, struct held unit, bool gathered);
-/* Behind it no other unit is gathered, so that what it was copied out of is gone when its gradients come. */
-void none_ahead(struct builder *b, struct held unit);
+/* Beside a layer's backward: the unit below, gathered ahead (FSDP1); below the lowest none is, so that what its weights were copied
+ * out of is gone when gradients come (FSDP2). */
+void gathers_below(struct builder *b, int64_t layer, bool lowest);
 void unit_goes(struct builder *b, struct held unit);
 /* Beside a layer's backward: the root, and what the unit before it packed. */
 void root_waits(struct builder *b, struct held root, bool head);

@@ -357,8 +357,7 @@ static void before_backward(struct stage *st, struct layer_call k)
 		return;
 	}
 	unit_comes(b, unit, true);
-	if (k.variant & V_EDGE)
-		none_ahead(b, unit);
+	gathers_below(b, k.layer, k.variant & V_EDGE);
 	if (scan_keeps_weights(b, k.layer))
 		return;
 	if (k.variant & V_GATHER)
