@@ -59,17 +59,25 @@ static double activations(const char *model, const char *plan, const char *stack
 }
 
 /* Behind the MLP's second product in a layer's backward: the gradients of the layer's output, of
- * the product's input and of its weights, each in 16 bit. */
+ * the product's input and of its weights, each in 16 bit. Where gradients are packed when all are there, as FSDP's are, with so few
+ * tokens those of all three products behind the first, beside that of their input, less what they kept. */
 static void a_layer_holds_its_own_gradients(void **state)
 {
 	static const char *const stacks[] = { PYTORCH, "torch-2.11-compile",
 					      "transformers-5-eager" };
 	const double of_tokens = 2 * TOKENS * (h + f), of_weights = 2 * h * f;
+	const double of_three = 2 * TOKENS * (h - 3 * f) + 3 * of_weights;
 
 	(void)state;
 	for (int i = 0; i < 3; i++) {
 		near_frac(activations(LLAMA, PLAN("8", "sharding: fsdp"), stacks[i], 8),
-			  of_tokens + of_weights, 1e-9);
+			  of_three, 1e-9);
+		near_frac(activations(LLAMA,
+				      "{sequence_length: 16384, micro_batch_size: 1, "
+				      "global_batch_size: 8, recompute: none, "
+				      "gradient_dtype: fp32, sharding: fsdp}",
+				      stacks[i], 8),
+			  2 * 16384 * (h + f) + of_weights, 1e-9);
 		near_frac(activations(LLAMA, PLAN("8", "sharding: ddp"), stacks[i], 8),
 			  of_tokens + of_weights, 1e-9);
 		near_frac(activations(LLAMA,
@@ -79,7 +87,7 @@ static void a_layer_holds_its_own_gradients(void **state)
 	}
 	near_frac(activations(LLAMA, PLAN("4", "sharding: fsdp, parallel: {tp: 2}"),
 			      PYTORCH, 8),
-		  2 * TOKENS * (h + f / 2) + of_weights / 2, 1e-9);
+		  2 * TOKENS * (h - 3 * f / 2) + 3 * of_weights / 2, 1e-9);
 	assert_true(activations(LLAMA, PLAN("8", "sharding: zero1"), "megatron-core",
 				8) <= 0);
 }
@@ -112,7 +120,8 @@ static void a_rank_alone_has_room_for_them(void **state)
 }
 
 /* Beside a layer's weights, gathered and copied out: the root, gathered until its own backward,
- * with the head's gradient; and below the topmost layer what the one above packed, in fp32. */
+ * with the head's gradient; and below the topmost layer what the one above packed, in fp32. Below the lowest nothing is gathered: what
+ * its own weights were copied out of is gone. */
 static void the_root_waits_beside_each_layer(void **state)
 {
 	/* so many tokens that nothing is more than the layer's own moment */
@@ -125,7 +134,7 @@ static void the_root_waits_beside_each_layer(void **state)
 	near_frac(at_backward(LLAMA, plan, PYTORCH, 8, "top", FT_MEMORY_OTHER), both,
 		  1e-9);
 	near_frac(at_backward(LLAMA, plan, PYTORCH, 8, "edge", FT_MEMORY_OTHER),
-		  both + 4 * layer, 1e-9);
+		  both + (4 - 2) * layer, 1e-9);
 	near_frac(at_backward(LLAMA, plan, PYTORCH, 8, "sync", FT_MEMORY_OTHER),
 		  both + 4 * layer, 1e-9);
 }
@@ -142,7 +151,19 @@ static void what_is_not_reduced_is_not_packed(void **state)
 	for (int i = 0; i < 3; i++)
 		near_frac(
 			at_backward(LLAMA, plan, PYTORCH, 4, ends[i], FT_MEMORY_OTHER),
-			2 * 2 * layer + 2 * head, 1e-9);
+			(i ? 2 : 1) * 2 * layer + 2 * head, 1e-9);
+}
+
+static const struct ft_segment *topmost(const struct parts *p)
+{
+	const struct ft_segment *s = NULL;
+
+	for (size_t i = 0; i < p->graph->n_segments; i++)
+		if (!strncmp(p->graph->segment[i].name, "backward", 8) &&
+		    strstr(p->graph->segment[i].name, "top"))
+			s = &p->graph->segment[i];
+	assert_non_null(s);
+	return s;
 }
 
 /* Experts have many weights for their tokens: while the topmost layer's gradients are packed, they in 16
@@ -154,7 +175,7 @@ static void packing_is_the_most_of_many_weights(void **state)
 			   "global_batch_size: 2, recompute: none, "
 			   "gradient_dtype: fp32, sharding: fsdp}";
 	double w, root_of, head_of;
-	const struct ft_segment *s = NULL;
+	const struct ft_segment *s;
 	struct parts p;
 
 	(void)state;
@@ -165,11 +186,7 @@ static void packing_is_the_most_of_many_weights(void **state)
 	    ft_layer_norm_parameters(p.model, 1);
 	head_of = 151936. * 2048;
 	root_of = 2 * head_of + 2048;
-	for (size_t i = 0; i < p.graph->n_segments; i++)
-		if (!strncmp(p.graph->segment[i].name, "backward", 8) &&
-		    strstr(p.graph->segment[i].name, "top"))
-			s = &p.graph->segment[i];
-	assert_non_null(s);
+	s = topmost(&p);
 	near_frac(s->peak_bytes[FT_MEMORY_OTHER] + s->peak_bytes[FT_MEMORY_GRADIENTS] +
 			  s->peak_bytes[FT_MEMORY_ACTIVATIONS] -
 			  s->net_bytes[FT_MEMORY_ACTIVATIONS],
@@ -282,6 +299,63 @@ static void relu_keeps_its_output(void **state)
 			  1 + (i < 2 ? TOKENS * 2.0 * 16384 : 0), 1e-9);
 }
 
+/* A flat gradient in 16 bit is there while it is cast and while its shard is made; the unit below is gathered, and the root, with
+ * the head's gradient in 16 bit. Weights that stay: the layer's own are given back, and the root's are counted since forward. */
+static void gradients_are_packed_as_the_library_does(void **state)
+{
+	static const struct {
+		const char *stack, *more;
+		double unit, roots;
+	} cases[] = {
+		{ "transformers-5-fsdp1", "gradient_dtype: fp32", 2 + 4 + 4. / 2 + 2,
+		  1 },
+		{ "transformers-5-eager", "gradient_dtype: fp32", 2 + 4 + 2, 1 },
+		{ "transformers-5-eager",
+		  "gradient_dtype: fp32, reshard_after_forward: false", 2 + 4 - 2, 0 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		const struct ft_segment *s;
+		struct parts p;
+		char plan[300];
+
+		snprintf(
+			plan, sizeof(plan),
+			"{sequence_length: 16, micro_batch_size: 1, global_batch_size: "
+			"2, recompute: none, sharding: fsdp, %s}",
+			cases[i].more);
+		build(&p, LLAMA, plan, cases[i].stack, 2);
+		s = topmost(&p);
+		near_frac(s->peak_bytes[FT_MEMORY_OTHER] +
+				  s->peak_bytes[FT_MEMORY_GRADIENTS] +
+				  s->peak_bytes[FT_MEMORY_ACTIVATIONS] -
+				  s->net_bytes[FT_MEMORY_ACTIVATIONS],
+			  cases[i].unit * layer + 2 * cases[i].roots * root + 2 * head,
+			  1e-9);
+		drop(&p);
+	}
+}
+
+/* Of two ranks and one: a loss in the root's forward pass stands beside the last layer's weights, as they were gathered. */
+static void a_loss_in_the_root_has_the_last_layer_beside(void **state)
+{
+	double peak[2];
+
+	(void)state;
+	for (int two = 0; two < 2; two++) {
+		struct parts p;
+
+		build(&p, LLAMA,
+		      two ? PLAN("2", "sharding: fsdp") : PLAN("1", "sharding: fsdp"),
+		      "transformers-5-eager", 1 + two);
+		peak[two] = segment_of(p.graph, "head.0")->peak_bytes[FT_MEMORY_OTHER];
+		drop(&p);
+	}
+	near_frac(peak[1] - peak[0], 2 * layer, 1e-9);
+	near_frac(peak[0], 2 * root + 10. * TOKENS * 128256, 1e-9);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -291,6 +365,8 @@ int main(void)
 		cmocka_unit_test(the_root_waits_beside_each_layer),
 		cmocka_unit_test(what_is_not_reduced_is_not_packed),
 		cmocka_unit_test(packing_is_the_most_of_many_weights),
+		cmocka_unit_test(gradients_are_packed_as_the_library_does),
+		cmocka_unit_test(a_loss_in_the_root_has_the_last_layer_beside),
 		cmocka_unit_test(others_hold_units_alone),
 		cmocka_unit_test(the_last_norm_keeps_its_input),
 		cmocka_unit_test(dtensor_computes_the_whole_table),

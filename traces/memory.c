@@ -64,7 +64,7 @@ void gathers_below(struct builder *b, int64_t layer, bool lowest)
 		takes(b, FT_MEMORY_OTHER, 0, -copied_bytes(b, unit));
 	else if (b->rules->flat_shards)
 		takes(b, FT_MEMORY_OTHER, 0,
-		      whole_bytes(of_fsdp(b, layer_held(b, layer - 1))));
+		      whole_bytes(layer ? of_fsdp(b, layer_held(b, layer - 1)) : unit));
 }
 
 void unit_goes(struct builder *b, struct held unit)
