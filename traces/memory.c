@@ -2,7 +2,7 @@
  * traces/memory.c - bytes that segments take; what is held all step long is in base_bytes.c
  *
  * While a layer of PyTorch's FSDP runs backward (W its parameters, R the root's, E the head's):
- *   2W + 2W gathered and copied out, 2R + 2E the root's wait, g W what the layer above packed,
+ *   2W gathered, 2W copied out of or, of the layer below, into, 2R + 2E the root's wait, g W what the layer above packed,
  *   and 2 t (h + f) + 2 h f its own gradients, for t tokens
  * Checked against allocator peaks of measured steps by `make validate`.
  */
