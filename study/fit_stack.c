@@ -351,6 +351,18 @@ static bool fit(struct fitting *f, const struct csv *rows, struct ft_stack_fit *
 	       judge(f, rows, out, err) && write_stack(f, rows, out, err);
 }
 
+/* Tables of kernels and of collectives are known by their first column, as validate knows them. */
+static bool are_steps(struct tally *t, const struct csv *rows, struct ft_error *err)
+{
+	struct ft_mark at = csv_column_mark(rows, 0);
+
+	if (!strcmp(rows->column[0], "kernel") || !strcmp(rows->column[0], "op"))
+		return ft_fail(err, &at,
+			       "a table of %s; --fit-stack takes measured steps",
+			       rows->column[0][0] == 'k' ? "kernels" : "collectives");
+	return rows_are_steps(t, rows, err);
+}
+
 bool ft_study_fit_stack(const struct ft_stack_request *asked, struct ft_stack_fit *out,
 			struct ft_error *err)
 {
@@ -369,7 +381,7 @@ bool ft_study_fit_stack(const struct ft_stack_request *asked, struct ft_stack_fi
 			      .n_sets = asked->n_sets,
 			      .shelf = ft_shelf_new() };
 	rows = csv_read_file(&mem, asked->runs, err);
-	ok = rows && rows_are_steps(&f.t, rows, err) && fit(&f, rows, out, err);
+	ok = rows && are_steps(&f.t, rows, err) && fit(&f, rows, out, err);
 	for (size_t i = 0; i < f.n; i++)
 		drop_row(&f.row[i]);
 	ft_shelf_free(f.t.shelf);

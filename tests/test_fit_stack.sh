@@ -139,5 +139,6 @@ assert (d["fold"], d["folds"]) == (("group", n) if n >= 4 else ("run", 8)) and d
 for n in 1 3 4 5 8; do
 	ok "rows of $n groups" grouped $n
 done
+ok "kernels are no steps" fails "a table of kernels; --fit-stack takes measured steps" $f validate measurements/kernels/simumax-b200.csv --fit-stack "$tmp/kernels"
 ok "a folder that is not there" fails "none" $f validate "$tmp/runs.csv" --fit-stack "$tmp/nowhere/none"
 finish
