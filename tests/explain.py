@@ -19,7 +19,8 @@ IN_WORDS = {  # defaults that no answer states
     "cluster.imperfections.slow_nics_frac": "0", "cluster.imperfections.slow_nic_rate_frac": "0.5",
     "cluster.imperfections.gpu_speed_spread_frac": "the node's", "cost.goodput.recovery": "hot",
     "cost.goodput.failures_per_1000_node_days": "from the parts' rates", "cost.goodput.checkpoint": "the price book's",
-    "cost.goodput.restart": "the price book's", "cost.goodput.interval": "the best", "cost.goodput.spares": "true",
+    "cost.goodput.restart": "the price book's", "cost.goodput.repair": "the price book's",
+    "cost.goodput.failover": "the price book's", "cost.goodput.flap": "the price book's", "cost.goodput.interval": "the best", "cost.goodput.spares": "true",
     "cost.goodput.flaps_per_1000_node_days": "0", "cost.goodput.straggler_frac": "0"}
 USUAL = {  # scenarios whose defaults are told: the first that has a use for the key
     "Llama 3 8B on 8 H100": "{model: llama3-8b, cluster: {gpu: h100-sxm, gpus: 8}, "

@@ -40,7 +40,8 @@ class Graph:
             elif w[0] in ("net", "peak"):
                 self.segment[-1][w[0]][w[1]] = float(w[2])
             elif w[0] == "op":
-                self.segment[-1]["ops"].append({"optimizer": "optimizer=true" in w, "reverse": "reverse=true" in w, **pairs(w[1:2] + w[2:3])})
+                self.segment[-1]["ops"].append({"optimizer": "optimizer=true" in w, "reverse": "reverse=true" in w,
+                                                "host_waits": "host_waits=true" in w, **pairs(w[1:2] + w[2:3])})
             elif w[0] == "class":
                 self.classes.append({"name": w[1], "ranks": int(w[2].split("=")[1]), "base": {}, "calls": [],
                                      "marks": []})
@@ -268,7 +269,7 @@ def recorded(g, part, events, rank, step_us, world):
         rows.setdefault(e["tid"], []).append(e)
     waits = {tid: rows.pop(tid) for tid in list(rows) if tid > STREAMS.index("send_backward")}
     left = {tid: iter(row) for tid, row in rows.items()}
-    calls, products, last, part.number = 0, 0, 0, {}
+    calls, products, last, part.number, awaited = 0, 0, 0, {}, {}
     for op, work, _, like in part.ops:
         e = next(left[STREAMS.index(op["stream"])])
         number = part.number[id(like)] = e["args"]["External id"]
@@ -276,6 +277,8 @@ def recorded(g, part, events, rank, step_us, world):
         assert launch["name"] == kernel_is(e, op, work, like, number) and launch["dur"] == 0
         assert last <= launch["ts"] <= e["ts"], (launch, e)
         calls, last = calls + 1, launch["ts"]
+        if op["host_waits"]:
+            awaited[e["ts"] + e["dur"]] = last
         start, end = of["s", number], of["f", number]
         assert (start["pid"], start["tid"], start["ts"]) == (launch["pid"], launch["tid"], launch["ts"])
         assert (end["pid"], end["tid"], end["ts"], end["bp"]) == (0, e["tid"], e["ts"], "e") and "bp" not in start
@@ -287,11 +290,14 @@ def recorded(g, part, events, rank, step_us, world):
             product_is(mm, work)
             products += 1
     calls += received(g, part, waits, of, rank)
+    synced = [e for k, e in of.items() if k[0] == "cuda_runtime" and e["name"] == "cudaStreamSynchronize"]
+    for e in synced:  # the host waits for a kernel that it has launched, until that one ends
+        assert awaited[e["ts"] + e["dur"]] <= e["ts"] and e["dur"] > 0, e
     kinds = [k for k, _ in of]
     passes = marked(g, part, rank // g.classes[0]["ranks"], of)
     assert all(next(i, None) is None for i in left.values())
     assert [kinds.count(k) for k in ("s", "f", "cpu_op", "cuda_runtime", "user_annotation")] == \
-        [calls, calls, products, calls + 1, 1 + passes]
+        [calls, calls, products, calls + 1 + len(synced), 1 + passes]
     (end,) = [e for k, e in of.items() if k[0] == "cuda_runtime" and e["name"] == "cudaDeviceSynchronize"]
     (step,) = [e for k, e in of.items() if k[0] == "user_annotation" and e["name"] == "ProfilerStep#0"]
     assert (end["ts"], end["ts"] + end["dur"]) == (last, step_us) and (step["ts"], step["dur"]) == (0, step_us)
