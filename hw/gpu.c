@@ -31,10 +31,10 @@ static void take_away(struct ft_number *x, double amount)
 	x->high -= amount;
 }
 
+/* What a process can use: capacity less its context. */
 static void read_memory(struct reader *outer, struct arena *mem, struct ft_gpu *gpu)
 {
 	struct reader r = gpu_open_block(outer, mem, read_need(outer, "memory"));
-
 	struct ft_number context;
 
 	gpu->memory_bytes = read_positive(&r, mem, "capacity", DIM_BYTES);

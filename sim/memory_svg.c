@@ -213,7 +213,7 @@ static void draw_capacity(const struct drawing *d, double capacity)
 {
 	fprintf(d->out,
 		"<path class=\"most\" d=\"M%d %.2fh%d\"/><text x=\"%d\" y=\"%.2f\">what "
-		"the GPU has: %.1f GB</text>\n",
+		"a process can use: %.1f GB</text>\n",
 		LEFT, y_of(d, capacity), WIDTH, LEFT + 6, y_of(d, capacity) - 5,
 		1e-9 * capacity);
 }

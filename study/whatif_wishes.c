@@ -1,6 +1,22 @@
 /* study/whatif_wishes.c - operations of a recorded step that are to be faster, or left out */
 #include "study/whatif.h"
 
+/* Beyond these, a step is too long for its picoseconds, or a kernel takes none. */
+static const double least_times = 1e-6, most_times = 1e6;
+
+static bool can_be(const struct ft_whatif_request *asked, struct ft_error *err)
+{
+	for (int c = 0; c < FT_REC_CLASSES; c++)
+		if (asked->speedup[c] && !(asked->speedup[c] >= least_times &&
+					   asked->speedup[c] <= most_times))
+			return ft_fail(
+				err, NULL,
+				"--speedup %s: %g times is not between %g and %g",
+				ft_rec_class_name((enum ft_rec_class)c),
+				asked->speedup[c], least_times, most_times);
+	return true;
+}
+
 /* Does the step have the operations that are to be faster or left out? */
 static bool can_apply(const struct whatif *w, const bool *has, const bool *has_op,
 		      struct ft_error *err)
@@ -36,6 +52,8 @@ bool wishes_apply(struct whatif *w, struct ft_error *err)
 	bool has[FT_REC_CLASSES] = { false }, has_op[FT_COLLECTIVES] = { false };
 	size_t unknown = 0;
 
+	if (!can_be(w->asked, err))
+		return false;
 	for (size_t k = 0; k < ft_replay_ranks(p); k++) {
 		const struct ft_recording *r = ft_replay_recording(p, k);
 

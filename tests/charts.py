@@ -158,9 +158,9 @@ words = dict((w, t) for t, w in texts(memory))
 peak, at, of = re.search(r"at most (\S+) GB, at (\S+) (\w+)$", head).groups()
 told = answer["memory_bytes_per_gpu"]
 near(float(peak), told["total"] / 1e9, 0.0501)
-(capacity,) = [w for w in words if w.startswith("what the GPU has: ")]
+(capacity,) = [w for w in words if w.startswith("what a process can use: ")]
 line = [p for p in memory.getElementsByTagName("path") if p.getAttribute("class") == "most"][0].getAttribute("d")
-near(float(re.match(r"M\d+ ([\d.]+)h", line)[1]), floor + float(capacity.split()[4]) * per_gb, 0.3)
+near(float(re.match(r"M\d+ ([\d.]+)h", line)[1]), floor + float(capacity.split()[5]) * per_gb, 0.3)
 near(get(words[capacity], "y"), float(re.match(r"M\d+ ([\d.]+)h", line)[1]) - 5, 0.01)
 named, below = {}, None
 bands = [p for p in memory.getElementsByTagName("path") if p.getElementsByTagName("title")]

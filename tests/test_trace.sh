@@ -229,8 +229,8 @@ for name in "GH200 144G HBM3e" "H200 NVL" "H800 PCIe"; do
 	ok "so does $name, which is no SXM card" fails 1 "name the nearest" $f trace replay "$tmp/some.json" --gpu h100-sxm
 done
 ok "a class has a name" fails 64 "takes CLASS=TIMES" $f trace replay $eager --speedup wheels=2
-ok "a factor is a number" fails 64 "not a number from 1e-06 to 1e+06" $f trace replay $eager --speedup gemm=-1
-ok "and not so small that a step is longer than its picoseconds can say" fails 64 "not a number from 1e-06 to 1e+06" $f trace replay $eager --speedup gemm=1e-12
+ok "a factor is a number" fails 64 "not a number above 0" $f trace replay $eager --speedup gemm=-1
+ok "and not so small that a step is longer than its picoseconds can say" fails 1 "gemm: 1e-12 times is not between 1e-06 and 1e+06" $f trace replay $eager --speedup gemm=1e-12
 ok "only dp and tp scale" fails 64 "not .pp=4" $f trace replay $eager --scale pp=4
 ok "an unknown step is refused" fails 1 "has no step '9'" $f trace replay $eager --step 9
 ok "a recording has no --graph" fails 64 "is of a SCENARIO" $f trace replay $eager --graph x

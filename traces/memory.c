@@ -111,7 +111,6 @@ static double layer_gradient_bytes(const struct builder *b, int64_t layer)
 	double inner = (double)ft_layer_expert_hidden(b->model, l);
 	double wide = experts_width(b);
 	double weights = b->plan->lora.rank ? 0 : h * f + wide * inner * held * each;
-
 	double products = b->model->activation == FT_SWIGLU ? 3 : 2;
 	double scores = score_gradients(b, &s), first = 0;
 

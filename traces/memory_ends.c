@@ -166,9 +166,10 @@ static double head_beside(const struct builder *b, struct held root)
 				2 * head_weights(b) :
 				0;
 
+	/* FSDP1 gathers the last unit ahead of the loss; a rank alone casts it then */
 	if (b->rules->flat_shards && is_fsdp(b->plan) &&
 	    b->plan->reshard_after_forward && b->rules->loss_in_root)
-		bytes += whole_bytes(last_unit(b)); /* gathered ahead of the loss */
+		bytes += whole_bytes(last_unit(b));
 	if (hands_stand_ins(b))
 		bytes += 2 * head_weights(b) +
 			 4 * (double)(b->tokens * b->model->hidden_size);

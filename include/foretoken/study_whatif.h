@@ -20,7 +20,7 @@ struct ft_whatif_request {
 		*from; /* profile of the recording's GPU; NULL: by the device's name */
 	const char *gpu, *fabric; /* NULL: as recorded; the node's own */
 	int64_t dp, tp; /* data-parallel, tensor-parallel ranks; 0: as recorded */
-	double speedup[FT_REC_CLASSES]; /* times faster; 0: as it is */
+	double speedup[FT_REC_CLASSES]; /* times faster, 1e-6 to 1e6; 0: as it is */
 	bool without[FT_COLLECTIVES];
 	bool without_waiting;	 /* ranks that were not recorded never come late */
 	const char *const *sets; /* of a scenario's cluster and cost, of the target */

@@ -76,12 +76,13 @@ def loss_of(logits, labels):
     return F.cross_entropy(logits.flatten(0, 1).float(), labels.flatten())
 
 
-def sharded_model(c, mesh, device):
-    """FSDP2 over `mesh`: weights in fp32, computed in bf16, gradients reduced in fp32."""
+def sharded_model(c, mesh, device, of=Model, wrap=lambda b: b):
+    """FSDP2 over `mesh`, each layer wrapped and then compiled: weights in fp32, computed in bf16, gradients reduced in fp32."""
     with torch.device("meta"):
-        model = Model(c)
+        model = of(c)
     policy = MixedPrecisionPolicy(param_dtype=torch.bfloat16, reduce_dtype=torch.float32)
-    for b in model.layers:
+    for i, b in list(enumerate(model.layers)):
+        b = model.layers[i] = wrap(b)
         if c.get("compile"):
             b.compile()
         fully_shard(b, mesh=mesh, mp_policy=policy)

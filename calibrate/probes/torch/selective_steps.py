@@ -17,16 +17,16 @@ import sys
 
 import torch
 import torch.distributed as dist
-import torch.nn as nn
 from torch.distributed.algorithms._checkpoint.checkpoint_wrapper import checkpoint_wrapper
 from torch.distributed.device_mesh import init_device_mesh
-from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from checkpoint_host import saved_operations
-from llama import Model, angles, begin, each, loss_of, row_of
+from llama import Model, angles, begin, each, loss_of, row_of, sharded_model
 
 ATTENTION = {"cudnn": SDPBackend.CUDNN_ATTENTION, "fa2": SDPBackend.FLASH_ATTENTION}
+WRAP = {"ops": functools.partial(checkpoint_wrapper, context_fn=saved_operations, preserve_rng_state=False),
+        "full": functools.partial(checkpoint_wrapper, preserve_rng_state=False), "none": lambda b: b}
 
 
 class Kept(Model):
@@ -41,28 +41,8 @@ class Kept(Model):
         return self.output(self.norm(x))
 
 
-def sharded(c, mesh, device):
-    with torch.device("meta"):
-        model = Kept(c)
-    policy = MixedPrecisionPolicy(param_dtype=torch.bfloat16, reduce_dtype=torch.float32)
-    wrap = {"ops": functools.partial(checkpoint_wrapper, context_fn=saved_operations, preserve_rng_state=False),
-            "full": functools.partial(checkpoint_wrapper, preserve_rng_state=False), "none": lambda b: b}[c["again"]]
-    for i, b in list(enumerate(model.layers)):
-        b = wrap(b)
-        if c.get("compile"):
-            b.compile(fullgraph=True)
-        fully_shard(b, mesh=mesh, mp_policy=policy)
-        model.layers[i] = b
-    fully_shard(model, mesh=mesh, mp_policy=policy)
-    model.to_empty(device=device)
-    with torch.no_grad():
-        for p in model.parameters():
-            nn.init.normal_(p, std=0.02) if p.dim() > 1 else nn.init.ones_(p)
-    return model
-
-
 def measure(c, mesh, device):
-    model = sharded(c, mesh, device)
+    model = sharded_model(c, mesh, device, Kept, WRAP[c["again"]])
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-5, fused=True)
     loss = torch.compile(loss_of) if c.get("compile") and not c.get("loss_apart") else loss_of
     angle = angles(c, device)
