@@ -120,6 +120,8 @@
 	  "") \
 	X(SERVE_PLAN_CANDIDATES, 200000, "legal plans among which serve searches", \
 	  "legal plans are too many here") \
+	X(HOST_THREADS, 1024, "threads of a processor that a rank's update may use", \
+	  "is not between") \
 	X(SERVE_PLAN_THREADS, 4, "threads of a search by serve", \
 	  "") \
 	X(SERVE_WORK_MIB, 1024, "MiB of memory in which serve computes an answer", \

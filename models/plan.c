@@ -459,7 +459,7 @@ static bool load(struct draft *d)
 	return set_dp(d) && check_layers(d) && check_sequence(d) && set_batches(d) &&
 	       recipe_check(&d->top, d->model, d->plan) && set_schedule(d) &&
 	       set_shard(d) && set_stages(d) && check_circle(d) &&
-	       recipe_check_pairs(&d->top, d->plan, d->context) && close_all(d);
+	       recipe_check_last(&d->top, d->plan, d->context) && close_all(d);
 }
 
 struct ft_plan *ft_plan_load(const struct node *node, const struct ft_model *model,

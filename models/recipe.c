@@ -23,6 +23,7 @@ static const char *const optimizer_names[FT_OPTIMIZERS] = {
 	[FT_MUON] = "muon"
 };
 
+static const char *const offload_names[FT_OFFLOADS] = { "none", "optimizer", "all" };
 static const char *const master_names[FT_MASTERS] = { "fp32", "fp16", "remainder" };
 
 /* A module by every name that a framework has for it. */
@@ -92,39 +93,9 @@ const char *ft_master_name(enum ft_master master)
 	return master_names[master];
 }
 
-double ft_master_bytes(const struct ft_plan *plan)
+const char *ft_offload_name(enum ft_offload offload)
 {
-	return !plan->master_weights ? 0 : plan->master == FT_MASTER_FP32 ? 4 : 2;
-}
-
-double ft_moment_bytes(const struct ft_plan *plan, double width)
-{
-	return plan->moment_dtype == FT_DTYPES ? width :
-						 ft_dtype_bytes(plan->moment_dtype);
-}
-
-const char *ft_moment_name(const struct ft_plan *plan)
-{
-	return ft_dtype_name(plan->moment_dtype != FT_DTYPES ? plan->moment_dtype :
-			     plan->master_weights	     ? FT_FP32 :
-							       plan->gradient_dtype);
-}
-
-double ft_optimizer_state_bytes(enum ft_optimizer optimizer, double width)
-{
-	enum { BLOCK = 256 }; /* bitsandbytes' block-wise optimizers */
-
-	switch (optimizer) {
-	case FT_ADAM_8BIT:
-		return 2 * (1 + 4.0 / BLOCK);
-	case FT_ADAFACTOR:
-	case FT_SGD:
-		return 0;
-	case FT_SGD_MOMENTUM:
-		return width;
-	default:
-		return 2 * width;
-	}
+	return offload_names[offload];
 }
 
 static unsigned module_of(const char *word, size_t len)
@@ -276,6 +247,45 @@ static void read_state(struct reader *r, struct ft_plan *plan)
 			    "only those in bf16 are");
 }
 
+/* The host updates weights in fp32 by Adam, with moments in fp32. */
+static void read_offload(struct reader *r, struct ft_plan *plan)
+{
+	bool fp32 = plan->master_weights && plan->master == FT_MASTER_FP32 &&
+		    (plan->moment_dtype == FT_DTYPES || plan->moment_dtype == FT_FP32);
+
+	plan->offload_layers = read_int(r, "offload_layers", 0, LIMIT_LAYERS, 0);
+	plan->offload_state = (enum ft_offload)read_choice(
+		r, "offload_state", offload_names, FT_OFFLOADS, FT_OFFLOAD_NONE);
+	plan->offload_threads =
+		read_int(r, "offload_threads", 1, LIMIT_HOST_THREADS, 1);
+	if (plan->offload_state == FT_OFFLOAD_NONE) {
+		if (read_has(r, "offload_threads"))
+			reader_fail(
+				r, "offload_threads",
+				"nothing is updated on the host; say offload_state: "
+				"optimizer or all, or leave it out");
+		return;
+	}
+	if (plan->optimizer != FT_ADAM || !fp32)
+		reader_fail(
+			r, "offload_state",
+			"only adam with master weights and moments in fp32 is known "
+			"to run on the host");
+}
+
+const char *plan_offload_wrong(const struct ft_plan *plan)
+{
+	bool sharded = plan->sharding == FT_FSDP || plan->sharding == FT_HSDP;
+
+	if (plan->offload_state == FT_OFFLOAD_ALL && !sharded)
+		return "all: weights wait in host memory under sharding: fsdp or hsdp "
+		       "alone; use optimizer";
+	if (plan->offload_state != FT_OFFLOAD_NONE && plan->offload_layers)
+		return "copies of weights or gradients beside those of offload_layers "
+		       "are not simulated; leave one out";
+	return NULL;
+}
+
 void recipe_read(struct reader *r, struct reader *overlap, struct ft_plan *plan)
 {
 	read_gradients(r, plan);
@@ -294,7 +304,7 @@ void recipe_read(struct reader *r, struct reader *overlap, struct ft_plan *plan)
 	plan->recompute_modules = read_modules(r);
 	plan->recompute_layers = read_int(r, "recompute_layers", 0, LIMIT_LAYERS, 0);
 	plan->document = read_int(r, "document_length", 0, LIMIT_SEQUENCE, 0);
-	plan->offload_layers = read_int(r, "offload_layers", 0, LIMIT_LAYERS, 0);
+	read_offload(r, plan);
 	plan->zero_group = read_int(r, "zero_group", 1, LIMIT_BATCH, 0);
 	plan->sync_last = !read_bool(r, "sync_each_micro_batch", true);
 	plan->overlap_ep = read_bool(overlap, "ep", false);
@@ -431,9 +441,13 @@ bool plan_reshards(const struct ft_plan *p)
 				   !(p->unsharded_pipeline && p->pp > 1);
 }
 
-bool recipe_check_pairs(struct reader *r, const struct ft_plan *plan,
-			const struct ft_plan_context *context)
+bool recipe_check_last(struct reader *r, const struct ft_plan *plan,
+		       const struct ft_plan_context *context)
 {
+	const char *wrong = context->open ? NULL : plan_offload_wrong(plan);
+
+	if (wrong)
+		return reader_fail(r, "offload_state", "%s", wrong);
 	return context->pairs_again || !ft_plan_pairs_again(plan) ||
 	       reader_fail(r, "recompute",
 			   "overlap.ep pairs the passes of two micro-batches, and this "

@@ -19,9 +19,13 @@ void recipe_read(struct reader *training, struct reader *overlap, struct ft_plan
 bool recipe_check(struct reader *training, const struct ft_model *model,
 		  struct ft_plan *plan);
 
-/* Of a plan whose schedule and shards are set: nothing is paired that the framework does not pair. */
-bool recipe_check_pairs(struct reader *training, const struct ft_plan *plan,
-			const struct ft_plan_context *context);
+/* Of a plan whose schedule and shards are set: nothing is paired that the framework does not pair, and nothing waits on the host
+ * that cannot. */
+bool recipe_check_last(struct reader *training, const struct ft_plan *plan,
+		       const struct ft_plan_context *context);
+
+/* What is wrong with offload_state, or NULL. */
+const char *plan_offload_wrong(const struct ft_plan *plan);
 
 /* Makes ddp of one replica none, where the context says so; dp and cp are set. */
 void plan_unwrap(struct ft_plan *plan, const struct ft_plan_context *context);

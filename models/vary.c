@@ -96,7 +96,7 @@ static bool recipe_fits(struct ft_plan *p, const struct ft_model *m)
 	int64_t same = p->dp * p->cp;
 
 	if (p->capacity_factor > CAPACITY_MOST || p->recompute_layers > m->n_layers ||
-	    p->offload_layers > m->n_layers)
+	    p->offload_layers > m->n_layers || plan_offload_wrong(p))
 		return false;
 	if (p->recompute != FT_RECOMPUTE_FULL)
 		p->recompute_layers = 0;

@@ -337,53 +337,11 @@ static void megatron_precision(struct sheet *t)
 		emit(t, "grad_reduce_in_bf16", "%s", ""); /* with bf16 else in fp32 */
 }
 
-/* Of Adam with the distributed optimizer alone. Narrow state has remainders of bf16 weights with it, unless master weights are in
- * fp16. */
-static void megatron_state(struct sheet *t)
-{
-	const struct ft_plan *p = t->p;
-	const char *moments = ft_moment_name(p);
-	bool usual = p->moment_dtype == FT_DTYPES || p->moment_dtype == FT_FP32;
-
-	if (usual && p->master == FT_MASTER_FP32)
-		return;
-	if (t->of == FT_NEMO || !p->master_weights || p->optimizer != FT_ADAM ||
-	    !ft_plan_divides(p)) {
-		emit_unknown(t, "moment_dtype: %s, master_dtype: %s", moments,
-			     ft_master_name(p->master));
-		return;
-	}
-	emit(t, "use_precision_aware_optimizer", "%s", "");
-	emit(t, "exp_avg_dtype", "%s", moments);
-	emit(t, "exp_avg_sq_dtype", "%s", moments);
-	if (p->master == FT_MASTER_FP16)
-		emit(t, "main_params_dtype", "fp16");
-	if (p->master == FT_MASTER_FP32)
-		emit_unknown(t, "master_dtype: fp32, not remainders");
-}
-
 /* A data set's packing, not an argument's. */
 static void megatron_documents(struct sheet *t)
 {
 	if (t->p->document)
 		emit_unknown(t, "document_length: %" PRId64, t->p->document);
-}
-
-/* Megatron Core's model configuration has names for it, of one stage. */
-static void megatron_offload(struct sheet *t)
-{
-	const struct ft_plan *p = t->p;
-
-	if (!p->offload_layers)
-		return;
-	if (t->of != FT_NEMO || p->pp > 1) {
-		emit_unknown(t, "offload_layers: %" PRId64, p->offload_layers);
-		return;
-	}
-	emit(t, "cpu_offloading", "true");
-	emit_int(t, "cpu_offloading_num_layers", p->offload_layers);
-	emit(t, "cpu_offloading_activations", "true");
-	emit(t, "cpu_offloading_weights", "false");
 }
 
 static void megatron_experts(struct sheet *t)
@@ -433,7 +391,7 @@ static void megatron_rest(struct sheet *t)
 		emit_unknown(t, "optimizer: %s", ft_optimizer_name(p->optimizer));
 	if (!p->master_weights)
 		emit_unknown(t, "master_weights: false");
-	megatron_state(t);
+	emit_megatron_state(t);
 	if ((p->sharding == FT_FSDP || p->sharding == FT_HSDP) &&
 	    !p->reshard_after_forward)
 		emit_unknown(t, "reshard_after_forward: false");
@@ -461,7 +419,7 @@ static void megatron(struct sheet *t)
 	megatron_overlaps(t);
 	megatron_recompute(t);
 	megatron_documents(t);
-	megatron_offload(t);
+	emit_megatron_offload(t);
 	megatron_experts(t);
 	megatron_rest(t);
 	if (t->of == FT_NEMO) {

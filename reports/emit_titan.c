@@ -96,6 +96,21 @@ static void titan_experts(struct sheet *t)
 		emit_unknown(t, "overlap.ep: true");
 }
 
+/* Weights and state wait on the host together, or not at all: enable_cpu_offload. */
+static void titan_offload(struct sheet *t)
+{
+	const struct ft_plan *p = t->p;
+
+	if (p->offload_layers)
+		emit_unknown(t, "offload_layers: %" PRId64, p->offload_layers);
+	if (p->offload_state == FT_OFFLOAD_OPTIMIZER)
+		emit_unknown(t, "offload_state: optimizer");
+	if (p->offload_state == FT_OFFLOAD_ALL)
+		emit_unknown(t,
+			     "offload_threads: %" PRId64 ", which OMP_NUM_THREADS sets",
+			     p->offload_threads);
+}
+
 /* What the scenario has and no key says. */
 static void titan_rest(struct sheet *t)
 {
@@ -129,8 +144,7 @@ static void titan_rest(struct sheet *t)
 		emit_unknown(t, "gradient_dtype: %s", ft_dtype_name(p->gradient_dtype));
 	if (p->document)
 		emit_unknown(t, "document_length: %" PRId64, p->document);
-	if (p->offload_layers)
-		emit_unknown(t, "offload_layers: %" PRId64, p->offload_layers);
+	titan_offload(t);
 	if (p->graphs != FT_GRAPHS_NONE)
 		emit_unknown(t, "cuda_graphs: %s", ft_graphs_name(p->graphs));
 	for (size_t i = 0; i < sizeof(flags) / sizeof(*flags); i++)
@@ -175,6 +189,8 @@ void emit_titan(struct sheet *t)
 		emit_unknown(t, "moment_dtype: %s", ft_dtype_name(p->moment_dtype));
 	if (!p->master_weights)
 		emit(t, "dtype", "\"bfloat16\"");
+	if (p->offload_state == FT_OFFLOAD_ALL)
+		emit(t, "enable_cpu_offload", "true");
 	fputs("\n[parallelism]\n", t->out);
 	emit_int(t, "tensor_parallel_degree", p->tp);
 	if (p->overlap_tp && p->tp > 1)

@@ -36,6 +36,11 @@ static const char *recompute_text(const struct ft_planned *p,
 	if (plan->offload_layers)
 		snprintf(text + n, FT_MODULES_TEXT - n, ", %" PRId64 " offloaded",
 			 plan->offload_layers);
+	if (plan->offload_state != FT_OFFLOAD_NONE)
+		snprintf(text + n, FT_MODULES_TEXT - n,
+			 ", %s on the host, threads: %" PRId64,
+			 plan->offload_state == FT_OFFLOAD_ALL ? "state" : "optimizer",
+			 plan->offload_threads);
 	return text;
 }
 

@@ -99,10 +99,11 @@ static bool host_copy(struct job *s, size_t i, struct clocks *out, struct ft_err
 	double link = node->host_link_bytes_per_s.value;
 
 	if (link <= 0)
-		return ft_fail(err, NULL,
-			       "training.offload_layers: node '%s' has no host_link, "
-			       "the bandwidth of a GPU to host memory",
-			       node->name);
+		return ft_fail(
+			err, NULL,
+			"training.offload_layers and offload_state: node '%s' has no host_link, "
+			"the bandwidth of a GPU to host memory",
+			node->name);
 	out->burst_s = out->sustained_s =
 		s->graph->work[i].memory.bytes / link + gap_s(s);
 	return true;
@@ -357,10 +358,23 @@ double ft_sim_host_factor(const struct ft_cluster *c, const struct ft_stack *sta
 	       (1 + stack->host_crowding_frac.value * (double)(ranks - 1));
 }
 
+/* Seconds a MB: ranks of a node share its memory. */
+static double shared_memory_s(const struct ft_cluster *c)
+{
+	double bandwidth = c->node->host_memory_bytes_per_s.value;
+	int64_t ranks = c->ranks < c->ranks_per_node ? c->ranks : c->ranks_per_node;
+
+	return bandwidth > 0 ? 1e6 * (double)ranks / bandwidth : 0;
+}
+
 static double host_s(const struct job *s, enum ft_host activity)
 {
-	return s->stack->host_s[activity].value *
-	       ft_sim_host_factor(s->cluster, s->stack);
+	double alone = s->stack->host_s[activity].value *
+		       ft_sim_host_factor(s->cluster, s->stack);
+
+	return activity == FT_HOST_STATE_MEMORY ?
+		       fmax(alone, shared_memory_s(s->cluster)) :
+		       alone;
 }
 
 /* When each op of a stretch is launched, after the call began: its own launches, and an equal part of what the

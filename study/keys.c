@@ -97,6 +97,11 @@ static const char *electricity(struct arena *mem, const struct ft_scenario *s)
 	return exact(mem, usd, " USD/kWh");
 }
 
+VALUE(offload_state, ft_offload_name(s->plan->offload_state))
+VALUE(offload_threads, s->plan->offload_state == FT_OFFLOAD_NONE ?
+			       NULL :
+			       whole(mem, s->plan->offload_threads))
+
 static const char *rent(struct arena *mem, const struct ft_scenario *s)
 {
 	double usd = s->terms.usd_per_gpu_hour;
@@ -234,6 +239,10 @@ static const struct scenario_key keys[] = {
 	  "number of layers that full recomputation applies to; default: all" },
 	{ "training.offload_layers", KEY_COLUMN, offload_layers,
 	  "layers whose activations wait in host memory" },
+	{ "training.offload_state", KEY_COLUMN, offload_state,
+	  "what waits in host memory and is updated there: none, optimizer, or all (fsdp: weights, too)" },
+	{ "training.offload_threads", KEY_COLUMN, offload_threads,
+	  "the processor's threads that a rank's update there may use; default: 1, as torchrun sets" },
 	{ "training.cuda_graphs", BOTH, graphs,
 	  "what CUDA or HIP graphs hold: none, partial, full" },
 	{ "training.fp8_recipe", KEY_COLUMN, scaling,

@@ -169,6 +169,10 @@ void ways_out(const struct search_job *j, struct ft_plans *plans)
 	by_freeing(j, shelf, plans);
 	put(plans, least_memory(j, shelf, j->root, offload, 1),
 	    "--free offload_layers: activations wait in host memory");
+	if (j->space.scenario->plan->offload_state == FT_OFFLOAD_NONE)
+		by_setting(j, shelf, plans, "training.offload_state", "optimizer",
+			   "--set training.offload_state=optimizer: the optimizer's "
+			   "state waits on the host, which updates it");
 	if (j->space.scenario->plan->master_weights)
 		by_setting(
 			j, shelf, plans, "training.master_weights", "false",

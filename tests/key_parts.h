@@ -142,6 +142,15 @@ static const char efa[] =
 	GPT ON("h100-sxm", "128", "efa-400-rail") "hgx-h100}, stack: nemo-24, " TRAIN(
 		"2048", "128") "sharding: ddp}, " COST;
 
+static const char on_host[] = LLAMA IB "stack: generic, " TRAIN(
+	"4096",
+	"32") "sharding: fsdp, "
+	      "micro_batch_size: 1, offload_state: all, offload_threads: 64}, " COST;
+static const char on_one_host[] =
+	"{model: {name: llama3-8b, num_hidden_layers: 4}, cluster: {gpu: h100-sxm, gpus: 1}, stack: generic, " TRAIN(
+		"4096",
+		"2") "sharding: fsdp, micro_batch_size: 1, offload_state: all}, " COST;
+
 static const char bought[] = LLAMA IB "stack: nemo-24, run: {tokens: 1T, days: 400}, " TRAIN(
 	"4096",
 	"64") "micro_batch_size: 1}, cost: {prices: neocloud-2026-09, tax_frac: 0.1, "
@@ -201,6 +210,7 @@ static const struct key_part parts[] = {
 	  { fsdp_eager, hsdp_tp_eager, hsdp_by_default, ddp_eager, ddp_tp_eager,
 	    split_eager, alone_eager, experts_alone } },
 	{ "stack", "stacks", "llm-foundry-2023", { ragged, windowed } },
+	{ "stack", "stacks", "generic", { on_host, on_one_host } },
 	{ "stack", "stacks", "jax-0.11", { slotted } },
 	{ "stack",
 	  "stacks",
@@ -211,11 +221,11 @@ static const struct key_part parts[] = {
 	  "scenario",
 	  { zero1_pipeline, plain, tp_overlapped, experts_fp8, fsdp_eager,
 	    hsdp_tp_eager, rent, ddp_eager, ecmp, by_default, hsdp_by_default, adapters,
-	    experts_wide, adapters_cp, bought, cold, tolerant, let } },
+	    experts_wide, adapters_cp, bought, cold, tolerant, let, on_host } },
 	{ "cluster.node",
 	  "hw/nodes",
 	  "hgx-h100",
-	  { zero1_pipeline, fsdp_eager, by_default } },
+	  { zero1_pipeline, fsdp_eager, by_default, on_host } },
 	{ "cluster.node", "hw/nodes", "mi250-4x", { mesh, mesh_racks } },
 	{ "cluster.site", "hw/sites", "standard", { plain, site_large, tor } },
 	{ "cluster.fabric",

@@ -109,6 +109,13 @@ static void try_all(struct arena *mem, const struct drawn *d, struct ways *w)
 	may(w, fits(text, offload, 1),
 	    "--free offload_layers: activations wait in host memory");
 	if (!d->plain)
+		may(w,
+		    fits(arena_printf(mem, "%.*s, offload_state: optimizer}}",
+				      (int)strlen(text) - 2, text),
+			 NULL, 0),
+		    "--set training.offload_state=optimizer: the optimizer's state "
+		    "waits on the host, which updates it");
+	if (!d->plain)
 		may(w, fits(text_of(mem, d, d->gpus, true), NULL, 0),
 		    "--set training.master_weights=false: weights, gradients and "
 		    "optimizer in 16 bits");
@@ -128,7 +135,7 @@ static void what_is_named_helps_and_nothing_else_does(void **state)
 
 	(void)state;
 	for (int i = 0; i < DRAWS; i++) {
-		struct drawn d = { .memory_gb = 2 + rnd_below(&seed, 3000) * 1e-3,
+		struct drawn d = { .memory_gb = 3 + rnd_below(&seed, 3000) * 1e-3,
 				   .gpus = 1,
 				   .plain = rnd_below(&seed, 3) == 0 };
 		struct arena mem = { 0 };

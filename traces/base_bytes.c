@@ -19,6 +19,7 @@
 
 #include "traces/block.h"
 #include "traces/casts.h"
+#include "traces/host_state.h"
 #include "traces/memory.h"
 #include "traces/sharding.h"
 
@@ -161,6 +162,7 @@ void base_bytes(const struct builder *b, struct held stage, struct held ends,
 	if (is_fsdp(p)) {
 		of_shards(b, stage, p->master_weights || wide_adapters(b) ? 4 : 2,
 			  bytes);
+		state_leaves(b, stage, bytes);
 		return;
 	}
 	if (!gradients_come(b))
@@ -178,4 +180,5 @@ void base_bytes(const struct builder *b, struct held stage, struct held ends,
 		of_wide_adapters(b, stage, bytes);
 	else
 		of_mixed_precision(b, stage, ends, bytes);
+	state_leaves(b, stage, bytes);
 }

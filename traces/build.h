@@ -32,6 +32,7 @@ enum variant {
 struct held {
 	double dense, experts; /* parameters that are trained, before sharding */
 	double matrices;       /* of dense, what Muon updates; counted under it alone */
+	double mapped; /* of a rank's share: in tensors for which a host maps memory each time */
 	double frozen, frozen_experts; /* bytes of weights that are not */
 	int64_t tensors;	       /* that trained parameters are kept in, */
 	int64_t frozen_tensors;	       /* and frozen ones */

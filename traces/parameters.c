@@ -71,6 +71,35 @@ int64_t layer_tensors(const struct builder *b, int64_t layer)
 				    weight_tensors(b, layer);
 }
 
+/* A share in fp32 beyond 32 MiB is mapped when it is made and unmapped when it goes (glibc's M_MMAP_THRESHOLD, its largest). */
+static double mapped_share(double numbers, double shard)
+{
+	return 4 * numbers / shard > 32 << 20 ? numbers / shard : 0;
+}
+
+/* Of a layer's matrices; experts of a rank lie in one tensor a matrix. */
+static double mapped_matrices(const struct builder *b, int64_t layer)
+{
+	struct ft_matrix matrix[FT_LAYER_MATRICES];
+	size_t n = ft_layer_matrices(b->model, layer, matrix);
+	double sum = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		const struct ft_matrix *x = &matrix[i];
+		bool routed = x->of == FT_OF_EXPERTS;
+		double split = routed ? (double)(b->plan->ep * b->plan->etp) :
+			       x->split == FT_SPLIT_NOT ? 1 :
+							  (double)b->plan->tp;
+		double shard = routed ? (double)ft_plan_expert_shard(b->plan) :
+					(double)b->plan->shard;
+		double each = (double)x->outputs * (double)x->inputs / split;
+
+		sum += routed ? mapped_share(each * (double)x->count, shard) :
+				(double)x->count * mapped_share(each, shard);
+	}
+	return sum;
+}
+
 /* All of a layer, as trained. */
 static struct held layer_weights(const struct builder *b, int64_t layer)
 {
@@ -82,6 +111,8 @@ static struct held layer_weights(const struct builder *b, int64_t layer)
 		.tensors = weight_tensors(b, layer),
 	};
 
+	if (b->plan->offload_state != FT_OFFLOAD_NONE)
+		held.mapped = mapped_matrices(b, layer);
 	if (b->plan->optimizer == FT_MUON)
 		held.matrices = fmin(held.dense, matrix_parameters(b, layer));
 	return held;
@@ -92,6 +123,7 @@ void held_add(struct held *sum, struct held more)
 	sum->dense += more.dense;
 	sum->experts += more.experts;
 	sum->matrices += more.matrices;
+	sum->mapped += more.mapped;
 	sum->frozen += more.frozen;
 	sum->frozen_experts += more.frozen_experts;
 	sum->tensors += more.tensors;
@@ -167,6 +199,8 @@ struct held ends_held(const struct builder *b, bool first, bool last)
 		held.dense += norm + (m->head_bias ? (double)vocab / tp : 0);
 	if (first && m->embedding_norm)
 		held.dense += norm;
+	held.mapped += (words + (last && !(m->tied && words))) *
+		       mapped_share(head / tp, (double)b->plan->shard);
 	held.tensors += ends_tensors(m, first, last);
 	if (b->plan->lora.rank) /* frozen, in 16 bit */
 		return (struct held){ .frozen = 2 * held.dense,

@@ -1,4 +1,5 @@
 /* traces/segments.c - the segments of a stage: what runs between two calls of its host */
+#include "traces/host_state.h"
 #include "traces/memory.h"
 #include "traces/memory_ends.h"
 #include "traces/offload.h"
@@ -280,11 +281,12 @@ static void keep_gradients(struct stage *st, struct held unit, bool first)
 	bool sharded = is_fsdp(p) && !sums_whole(b);
 	bool parts = sharded || p->sharding == FT_ZERO2;
 	double n = parts ? held_share(st->b, unit) : unit.dense + unit.experts;
+	double width = sharded ? kept_gradient_width(b) : gradient_width(b);
 
 	if (!gradients_come(b) || !first)
 		return;
 	b->seg->net_bytes[FT_MEMORY_GRADIENTS] +=
-		(sharded ? kept_gradient_width(b) : gradient_width(b)) * n;
+		(parts ? staying_gradient_width(b, width) : width) * n;
 }
 
 /* Counts the kept gradients of the root unit while its whole gradient is held, too. */

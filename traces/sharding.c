@@ -23,6 +23,7 @@
 #include "traces/autocast.h"
 #include "traces/build.h"
 #include "traces/casts.h"
+#include "traces/host_state.h"
 #include "traces/memory.h"
 #include "traces/scan.h"
 #include "traces/sharding.h"
@@ -151,13 +152,19 @@ void gather_unit(struct builder *b, struct held unit, enum ft_event behind)
 	host(b, FT_HOST_SHARD_FORWARD, 0.5);
 	if (!has_peers(b, unit))
 		return;
+	if (shard_comes(b, unit, !b->rules->flat_shards))
+		ready = FT_TAIL + FT_STREAM_FETCH;
 	if (b->rules->fsdp_copy_in_bytes > 0 && b->rules->flat_shards) {
+		if (ready != (int)behind)
+			need(b, FT_STREAM_FETCH);
 		put_memory(b, "fsdp_copy_in", "cast", copied_in(b, unit), 1);
 	} else if (b->rules->fsdp_copy_in_bytes > 0) {
 		struct ft_op *in = side_copy(b, "fsdp_copy_in", copied_in(b, unit));
 
 		if (behind != FT_EVENT_NONE)
 			put_wait(in, behind);
+		if (ready != (int)behind)
+			put_wait(in, ready);
 		ready = FT_TAIL + FT_STREAM_COPY;
 	}
 	gather = side_gather(b, "fsdp_gather", FT_GROUP_SHARD,
@@ -213,8 +220,11 @@ void unshard_unit(struct builder *b, struct held unit)
 	host(b, FT_HOST_SHARD_FORWARD, 0.5);
 	if (has_peers(b, unit))
 		need(b, FT_STREAM_GATHER);
-	else if (b->rules->fsdp_copy_in_bytes > 0)
+	else if (b->rules->fsdp_copy_in_bytes > 0) {
+		if (shard_comes(b, unit, false))
+			need(b, FT_STREAM_FETCH);
 		put_memory(b, "fsdp_copy_in", "cast", copied_in(b, unit), launches);
+	}
 	scan_casts(b, unit);
 	b->record_next = FT_EVENT_UNSHARDED;
 	if (out > 0)
@@ -295,6 +305,8 @@ static void pack_gradients(struct builder *b, struct held unit)
 
 	list_blocks(b, unit);
 	need(b, FT_STREAM_REDUCE); /* one reduction in flight */
+	if (weights_wait(b))
+		need(b, FT_STREAM_OFFLOAD); /* and what it sends to the host */
 	put_memory(b, "fsdp_pack", sums ? "copy" : "multi_copy",
 		   (sums ? 2 * width : b->rules->fsdp_copy_grad_bytes + width) * n, 1);
 	if (!has_peers(b, unit))
@@ -328,8 +340,9 @@ void reduce_unit(struct builder *b, struct held unit, bool joins)
 			FT_STREAM_REDUCE, FT_ALL_REDUCE, FT_GROUP_EXPERT_REPLICA,
 			width * unit.experts / expert_shard);
 	}
-	if (joins)
+	if (joins && staying_gradient_width(b, 1) > 0)
 		add_reduced(b, unit);
+	gradients_go(b, unit, joins);
 }
 
 void gather_weights(struct builder *b, struct held unit)
@@ -413,7 +426,8 @@ void reduce_gradients(struct builder *b, struct held unit, bool first)
 	if (reduces_at_once(b))
 		return;
 	put_reductions(b, unit);
-	if (b->plan->sharding == FT_ZERO2 && !first)
+	gradients_go(b, unit, !first);
+	if (b->plan->sharding == FT_ZERO2 && !first && !gradients_go_each(b))
 		put_memory(b, "accumulate", "add",
 			   3 * gradient_width(b) * held_share(b, unit), 1);
 }

@@ -83,6 +83,35 @@ static bool keeps_masters(const struct ft_plan *plan, const struct ft_stack *sta
 		       stack->name);
 }
 
+/* Copies of PyTorch's FSDP, DeepSpeed's and Megatron's are known, and what their hosts take. */
+static bool updates_on_host(const struct ft_plan *plan, const struct ft_stack *stack,
+			    struct ft_error *err)
+{
+	const char *offload = ft_offload_name(plan->offload_state);
+	bool all = plan->offload_state == FT_OFFLOAD_ALL;
+	bool autocast = stack->layout.autocast && !ft_plan_divides(plan);
+
+	if (plan->offload_state == FT_OFFLOAD_NONE)
+		return true;
+	if (stack->host_s[FT_HOST_STATE_UPDATE].value <= 0)
+		return ft_fail(
+			err, NULL,
+			"offload_state: %s: what an update takes the host is not "
+			"known of stack %s (its rates.host.state_update)",
+			offload, stack->name);
+	if (all && stack->layout.fsdp_copy_in_bytes <= 0)
+		return ft_fail(
+			err, NULL,
+			"offload_state: all: the fsdp of stack %s keeps its shards "
+			"on the GPU; use optimizer",
+			stack->name);
+	return !autocast ||
+	       ft_fail(err, NULL,
+		       "offload_state: %s: under autocast, as in sharding: %s of stack "
+		       "%s, the GPU updates weights in fp32; use fsdp",
+		       offload, ft_sharding_name(plan->sharding), stack->name);
+}
+
 enum { LISTED = 80 };
 
 /* ", word" behind the n bytes of a text, if a stack has it. */
@@ -280,15 +309,9 @@ static bool groups_experts(const struct ft_model *model, const struct ft_plan *p
 		       stack->name, (long long)experts);
 }
 
-bool stack_runs(const struct ft_model *model, const struct ft_plan *plan,
-		const struct ft_stack *stack, struct ft_error *err)
+static bool schedules(const struct ft_plan *plan, const struct ft_stack *stack,
+		      struct ft_error *err)
 {
-	if (model->predicted && !stack->runs.predicted_tokens)
-		return ft_fail(
-			err, NULL,
-			"num_nextn_predict_layers: stack %s trains no tokens ahead "
-			"of the next one; set model.num_nextn_predict_layers to 0",
-			stack->name);
 	if (plan_splits(plan) && !stack->layout.split_backward)
 		return ft_fail(
 			err, NULL,
@@ -301,7 +324,20 @@ bool stack_runs(const struct ft_model *model, const struct ft_plan *plan,
 			       "schedule: dualpipev is not in stack %s; use zbv, or a "
 			       "stack with dual_pipe: true",
 			       stack->name);
-	return can_update(plan, stack, err) && keeps_masters(plan, stack, err) &&
+	return true;
+}
+
+bool stack_runs(const struct ft_model *model, const struct ft_plan *plan,
+		const struct ft_stack *stack, struct ft_error *err)
+{
+	if (model->predicted && !stack->runs.predicted_tokens)
+		return ft_fail(
+			err, NULL,
+			"num_nextn_predict_layers: stack %s trains no tokens ahead "
+			"of the next one; set model.num_nextn_predict_layers to 0",
+			stack->name);
+	return schedules(plan, stack, err) && can_update(plan, stack, err) &&
+	       updates_on_host(plan, stack, err) && keeps_masters(plan, stack, err) &&
 	       narrows_gates(model, plan, stack, err) &&
 	       reads_across(model, plan, err) && recomputes(model, plan, stack, err) &&
 	       attends(plan, stack, err) && groups_experts(model, plan, stack, err) &&

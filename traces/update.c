@@ -3,6 +3,7 @@
 
 #include "traces/block.h"
 #include "traces/casts.h"
+#include "traces/host_state.h"
 #include "traces/memory.h"
 #include "traces/muon.h"
 #include "traces/sharding.h"
@@ -161,6 +162,17 @@ static double norm_passes(const struct builder *b)
 	return b->rules->tensor_parallel == FT_TP_DTENSOR ? 3 : 2;
 }
 
+static void put_gradient_norm(struct builder *b, struct held stage)
+{
+	if (!b->rules->scaled_gradients || weights_wait(b))
+		return;
+	put_memory(b, "gradient_norm", "default",
+		   norm_passes(b) * gradient_width(b) * held_share(b, stage), 2);
+	if (put_collective(b, "norm_sum", FT_STREAM_REDUCE, FT_ALL_REDUCE, FT_GROUP_DP,
+			   8))
+		need(b, FT_STREAM_REDUCE);
+}
+
 void mark_optimizer(struct builder *b, size_t from)
 {
 	for (size_t i = from; i < b->seg->n_ops; i++)
@@ -214,7 +226,6 @@ static void share_updates(struct builder *b, struct held stage)
 void optimizer_ops(struct builder *b, struct held stage, struct held ends, double tied)
 {
 	enum ft_sharding how = b->plan->sharding;
-	double local = held_share(b, stage);
 	double parts = sums_shards(b) ? (double)b->plan->shard : 1;
 	size_t from = b->seg->n_ops;
 
@@ -226,16 +237,13 @@ void optimizer_ops(struct builder *b, struct held stage, struct held ends, doubl
 		need(b, FT_STREAM_REDUCE);
 	if (b->plan->dp * b->plan->cp > 1 || is_fsdp(b->plan))
 		need(b, FT_STREAM_REDUCE);
-	if (b->rules->scaled_gradients) {
-		put_memory(b, "gradient_norm", "default",
-			   norm_passes(b) * gradient_width(b) * local, 2);
-		if (put_collective(b, "norm_sum", FT_STREAM_REDUCE, FT_ALL_REDUCE,
-				   FT_GROUP_DP, 8))
-			need(b, FT_STREAM_REDUCE);
-	}
+	put_gradient_norm(b, stage);
 	if (shares_matrices(b))
 		share_updates(b, stage);
-	put_update(b, stage, ends);
+	if (state_waits(b))
+		update_on_host(b, stage);
+	else
+		put_update(b, stage, ends);
 	if (is_narrow(b) && !casts_gathered(b))
 		put_memory(b, "cast_weights", "cast",
 			   4 * (stage.dense - ends.dense +

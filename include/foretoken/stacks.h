@@ -51,10 +51,15 @@ enum ft_host {
 	FT_HOST_OPTIMIZER_TENSOR, /* one parameter tensor of an update */
 	FT_HOST_TENSOR_UPDATE,	  /* the same where operations update it one by one */
 	FT_HOST_SHARD_TENSOR,	  /* beyond the former: of a tensor that FSDP wraps */
-	FT_HOST_STEP,		  /* the loop around one step */
-	FT_HOST_ADAPTER,	  /* one adapter, in one pass */
-	FT_HOST_TENSOR_OP, /* a launch of eager DTensor, beside the launch itself */
-	FT_HOST_MATRIX,	   /* a matrix that Muon updates by operations of DTensors */
+	FT_HOST_STATE_UPDATE, /* a million numbers that the host updates, on one thread */
+	FT_HOST_STATE_MEMORY, /* a MB that such an update reads or writes, on any */
+	FT_HOST_STATE_NORM, /* a million numbers of gradients whose norm the host takes */
+	FT_HOST_STATE_JOIN, /* a million that it copies and adds to earlier micro-batches' */
+	FT_HOST_STATE_MAPPED, /* beyond that: of tensors whose memory is new each time */
+	FT_HOST_STEP,	      /* the loop around one step */
+	FT_HOST_ADAPTER,      /* one adapter, in one pass */
+	FT_HOST_TENSOR_OP,    /* a launch of eager DTensor, beside the launch itself */
+	FT_HOST_MATRIX,	      /* a matrix that Muon updates by operations of DTensors */
 	FT_HOST_REDISTRIBUTE, /* beyond a collective's: one of them is gathered or summed */
 	FT_HOST_OPERATION,	 /* one more operation in a block than the usual ones */
 	FT_HOST_GRAPH,		 /* one CUDA or HIP graph, launched */

@@ -9,7 +9,8 @@ CASES.json is a list of maps: `name`; `model`, keys of a config.json with its mo
 micro-batches a step; `shard` (true) FSDP2 around each layer, weights in fp32 and computation in
 bf16, or all of one rank in bf16; `fsdp1` (false) FullyShardedDataParallel around each layer instead, by its defaults, with `reduce`
 ("float32") the format of its reductions and `original` (true) its use_orig_params; `ddp` (false) instead, weights in fp32 under
-autocast; `reshard` (true); `sync_each` (true) FSDP2 reduces gradients in each micro-batch, else in the last alone, and without `reshard` keeps
+autocast; `reshard` (true); `host` (false) either FSDP keeps weights, gradients and the optimizer's state in host memory, where the update runs on
+`threads` (those that PyTorch takes) of the processor; `sync_each` (true) FSDP2 reduces gradients in each micro-batch, else in the last alone, and without `reshard` keeps
 weights gathered until then; `attention` (the library's choice; `sinks_outside`: see below); `optimizer` ("fused"), or "foreach" or "loop"; `clip` (false) gradients to a norm of 1;
 `compile` (false) each layer; `recompute` (false) each layer; `lora`, a map of `rank`, `targets` (names
 of modules) and `wide` (false: adapters in bf16; true: in fp32, as PEFT has them), with `shard` false;
@@ -32,10 +33,12 @@ import torch
 import torch.distributed as dist
 import transformers
 from torch.distributed.device_mesh import init_device_mesh
-from torch.distributed.fsdp import FullyShardedDataParallel, MixedPrecision, MixedPrecisionPolicy, fully_shard
+from torch.distributed.fsdp import (CPUOffload, CPUOffloadPolicy, FullyShardedDataParallel, MixedPrecision, MixedPrecisionPolicy,
+                                    fully_shard)
 from torch.distributed.fsdp.wrap import ModuleWrapPolicy
 
 WARM, STEPS = 4, 8
+THREADS = torch.get_num_threads()
 
 
 def layers_of(model):
@@ -95,13 +98,16 @@ def build(case, device):
         policy = MixedPrecisionPolicy(param_dtype=torch.bfloat16, reduce_dtype=torch.float32)
         more = {"mesh": init_device_mesh("cuda", (dist.get_world_size(),)), "mp_policy": policy,
                 "reshard_after_forward": case.get("reshard", True)}
+        if case.get("host"):
+            more["offload_policy"] = CPUOffloadPolicy()
+            model.to("cpu")
         for layer in layers:
             fully_shard(layer, **more)
         fully_shard(model, **more)
     if flat:
         model = FullyShardedDataParallel(
             model, auto_wrap_policy=ModuleWrapPolicy({type(layers[0])}), device_id=device,
-            use_orig_params=case.get("original", True),
+            use_orig_params=case.get("original", True), cpu_offload=CPUOffload(offload_params=case.get("host", False)),
             mixed_precision=MixedPrecision(param_dtype=torch.bfloat16, buffer_dtype=torch.bfloat16,
                                            reduce_dtype=getattr(torch, case.get("reduce", "float32"))))
     if ddp:
@@ -112,6 +118,7 @@ def build(case, device):
 
 def measured(case, device):
     torch.manual_seed(1)
+    torch.set_num_threads(case.get("threads", THREADS))
     model, layers, config = build(case, device)
     parameters = sum(p.numel() for p in model.parameters())
     trained = [p for p in model.parameters() if p.requires_grad]

@@ -1,0 +1,59 @@
+/* models/state.c - bytes that a plan keeps for its weights: gradients, moments and master weights, and what waits on the host */
+#include "foretoken/models.h"
+
+double ft_master_bytes(const struct ft_plan *plan)
+{
+	return !plan->master_weights ? 0 : plan->master == FT_MASTER_FP32 ? 4 : 2;
+}
+
+double ft_moment_bytes(const struct ft_plan *plan, double width)
+{
+	return plan->moment_dtype == FT_DTYPES ? width :
+						 ft_dtype_bytes(plan->moment_dtype);
+}
+
+const char *ft_moment_name(const struct ft_plan *plan)
+{
+	return ft_dtype_name(plan->moment_dtype != FT_DTYPES ? plan->moment_dtype :
+			     plan->master_weights	     ? FT_FP32 :
+							       plan->gradient_dtype);
+}
+
+double ft_optimizer_state_bytes(enum ft_optimizer optimizer, double width)
+{
+	enum { BLOCK = 256 }; /* bitsandbytes' block-wise optimizers */
+
+	switch (optimizer) {
+	case FT_ADAM_8BIT:
+		return 2 * (1 + 4.0 / BLOCK);
+	case FT_ADAFACTOR:
+	case FT_SGD:
+		return 0;
+	case FT_SGD_MOMENTUM:
+		return width;
+	default:
+		return 2 * width;
+	}
+}
+
+double ft_plan_host_bytes(const struct ft_model *model, const struct ft_plan *p)
+{
+	bool all = p->offload_state == FT_OFFLOAD_ALL, divided = ft_plan_divides(p);
+	double shard = divided ? (double)p->shard : 1;
+	double expert_shard = divided ? (double)ft_plan_expert_shard(p) : 1;
+	double split = (double)(p->tp * p->pp), width, experts = 0, trained;
+
+	if (p->offload_state == FT_OFFLOAD_NONE)
+		return 0;
+	trained = ft_model_parameters(model);
+	width = 12 + (all ? 4 : ft_dtype_bytes(p->gradient_dtype));
+	if (p->lora.rank)
+		return width * ft_model_lora_parameters(model, &p->lora) / split /
+			       shard +
+		       (all ? ft_dtype_bytes(p->lora.frozen) * trained / split / shard :
+			      0);
+	for (int64_t i = 0; i < model->n_layers; i++)
+		experts += ft_layer_expert_parameters(model, i);
+	return width * ((trained - experts) / split / shard +
+			experts / (double)(p->pp * p->ep * p->etp) / expert_shard);
+}

@@ -1,0 +1,280 @@
+/*
+ * tests/test_host_state.c - state that waits in host memory: bytes that go and come, the host's update, and memory that is free,
+ * each by a closed form
+ */
+#include <math.h>
+
+#include "tests/simulated.h"
+#include "tests/works.h"
+
+#define MODEL \
+	"{model_type: llama, hidden_size: 2048, num_hidden_layers: 4, " \
+	"num_attention_heads: 16, num_key_value_heads: 16, vocab_size: 32000, " \
+	"intermediate_size: 8192}"
+#define PLAN \
+	"{sequence_length: 1024, micro_batch_size: 1, global_batch_size: %d, " \
+	"sharding: %s, offload_state: %s%s}"
+
+enum { RANKS = 4 };
+
+static void built(struct parts *p, const char *stack, int batch, const char *sharding,
+		  const char *offload, const char *more)
+{
+	char plan[400];
+
+	snprintf(plan, sizeof(plan), PLAN, batch, sharding, offload, more);
+	build(p, MODEL, plan, stack, RANKS);
+}
+
+static double root_numbers(const struct parts *p)
+{
+	return ft_model_embedding_parameters(p->model, 1) +
+	       ft_model_head_parameters(p->model, 1) + (double)p->model->hidden_size;
+}
+
+/* A shard comes for each pass that gathers it: FSDP1 keeps the root's until its backward; all gradients go, once for each reduction. */
+static void shards_come_for_each_gather(void **state)
+{
+	static const struct {
+		const char *stack, *more;
+		int batch;
+		double layers_in, root_in,
+			out; /* times a rank's layers, root, and all */
+	} ways[] = {
+		{ "torch-2.11-eager", "", RANKS, 2, 2, 1 },
+		{ "torch-2.11-fsdp1", "", RANKS, 2, 1, 1 },
+		{ "torch-2.11-eager", "", 2 * RANKS, 4, 4, 2 },
+		{ "torch-2.11-eager", ", reshard_after_forward: false", RANKS, 1, 1,
+		  1 },
+		{ "torch-2.11-eager", ", sync_each_micro_batch: false", 2 * RANKS, 4, 4,
+		  1 },
+		{ "torch-2.11-eager", ", recompute: full", RANKS, 2, 2, 1 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(ways) / sizeof(*ways); i++) {
+		struct parts p;
+		double all, root;
+
+		built(&p, ways[i].stack, ways[i].batch, "fsdp", "all", ways[i].more);
+		all = ft_model_parameters(p.model) / RANKS;
+		root = root_numbers(&p) / RANKS;
+		near_frac(
+			sum_of(p.graph, "state_in").bytes,
+			4 * (ways[i].layers_in * (all - root) + ways[i].root_in * root),
+			1e-9);
+		near_frac(sum_of(p.graph, "state_out").bytes, 4 * ways[i].out * all,
+			  1e-9);
+		drop(&p);
+	}
+}
+
+/* Gradients go in their own format, new weights come back in 16 bit; under zero2 a later micro-batch's bring the sum back first. */
+static void gradients_go_and_weights_come_back(void **state)
+{
+	static const struct {
+		const char *stack, *sharding;
+		int batch;
+		double in, out; /* bytes of a number of the rank's share */
+	} ways[] = {
+		{ "megatron-core", "zero1", RANKS, 2, 2 },
+		{ "megatron-core", "zero1", 4 * RANKS, 2, 2 },
+		{ "megatron-core", "ddp", RANKS, 2 * RANKS, 2 * RANKS },
+		{ "generic", "zero2", RANKS, 2, 4 },
+		{ "generic", "zero2", 3 * RANKS, 2 + 2 * 4, 3 * 4 },
+		{ "generic", "fsdp", RANKS, 2, 4 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(ways) / sizeof(*ways); i++) {
+		struct parts p;
+		double share;
+
+		built(&p, ways[i].stack, ways[i].batch, ways[i].sharding, "optimizer",
+		      "");
+		share = ft_model_parameters(p.model) / RANKS;
+		near_frac(sum_of(p.graph, "state_in").bytes, ways[i].in * share, 1e-9);
+		near_frac(sum_of(p.graph, "state_out").bytes, ways[i].out * share,
+			  1e-9);
+		assert_true(sum_of(p.graph, "adam").n < 1);
+		drop(&p);
+	}
+}
+
+/* What is held all step long: 12 or 16 bytes less of each number of the share. */
+static void memory_is_free(void **state)
+{
+	static const struct {
+		const char *stack, *sharding, *offload;
+		double less; /* bytes of a number of the rank's share */
+	} ways[] = {
+		{ "torch-2.11-eager", "fsdp", "all", 12 },
+		{ "generic", "fsdp", "optimizer", 8 + 2 },
+		{ "megatron-core", "zero1", "optimizer", 12 },
+		{ "megatron-core", "ddp", "optimizer", 12 * RANKS },
+		{ "generic", "zero2", "optimizer", 12 + 4 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(ways) / sizeof(*ways); i++) {
+		struct parts with, without;
+		double less, share;
+
+		built(&with, ways[i].stack, RANKS, ways[i].sharding, ways[i].offload,
+		      "");
+		built(&without, ways[i].stack, RANKS, ways[i].sharding, "none", "");
+		share = ft_model_parameters(with.model) / RANKS;
+		less = ft_memory_sum(without.graph->rank_class->base_bytes) -
+		       ft_memory_sum(with.graph->rank_class->base_bytes);
+		near_frac(less, ways[i].less * share, 1e-9);
+		drop(&with);
+		drop(&without);
+	}
+}
+
+static void as_much_waits_on_the_host(void **state)
+{
+	struct parts p;
+
+	(void)state;
+	built(&p, "torch-2.11-eager", RANKS, "fsdp", "all", "");
+	near_frac(ft_plan_host_bytes(p.model, p.plan),
+		  16 * ft_model_parameters(p.model) / RANKS, 1e-12);
+	drop(&p);
+	built(&p, "megatron-core", RANKS, "ddp", "optimizer", "");
+	near_frac(ft_plan_host_bytes(p.model, p.plan),
+		  14 * ft_model_parameters(p.model), 1e-12);
+	drop(&p);
+	built(&p, "megatron-core", RANKS, "zero1", "none", "");
+	assert_true(ft_plan_host_bytes(p.model, p.plan) <= 0);
+	drop(&p);
+}
+
+/* Seconds of a step on a host whose memory has so many bytes/s. */
+static double step_s(int gpus, int threads, double memory, const char *stack)
+{
+	char text[700];
+
+	snprintf(text, sizeof(text),
+		 "model: " MODEL "\ncluster: {gpu: h100-sxm, gpus: %d, "
+		 "node: {extends: hgx-h100, host_memory: %g GB/s}}\n"
+		 "stack: %s\ntraining: {sequence_length: 1024, "
+		 "global_batch_size: %d, micro_batch_size: 1, sharding: fsdp, "
+		 "offload_state: all, offload_threads: %d}\n",
+		 gpus, memory * 1e-9, stack, gpus, threads);
+	return simulated_s(text, NULL);
+}
+
+/* Threads share the numbers, ranks share the memory. */
+static void the_host_updates(void **state)
+{
+	struct parts p;
+	double share, update, memory, factor = 1;
+
+	(void)state;
+	built(&p, "torch-2.11-eager", RANKS, "fsdp", "all", "");
+	share = ft_model_parameters(p.model) / RANKS;
+	factor += p.stack->host_crowding_frac.value * (RANKS - 1);
+	update = factor * p.stack->host_s[FT_HOST_STATE_UPDATE].value / 1e6;
+	memory = factor * p.stack->host_s[FT_HOST_STATE_MEMORY].value / 1e6;
+	for (int threads = 1; threads <= 8; threads *= 2)
+		near_frac(step_s(RANKS, threads, 1e15, "torch-2.11-eager") -
+				  step_s(RANKS, 2 * threads, 1e15, "torch-2.11-eager"),
+			  share * update / (2 * threads), 1e-3);
+	near_frac(step_s(RANKS, 16, 10e9, "torch-2.11-eager") -
+			  step_s(RANKS, 16, 1e15, "torch-2.11-eager"),
+		  28 * share * (RANKS / 10e9 - memory), 1e-3);
+	drop(&p);
+}
+
+/* A later micro-batch costs FSDP2's host copies and sums, and of large tensors new pages; FSDP1 adds on the GPU. */
+static void later_micro_batches_are_joined(void **state)
+{
+	struct parts p;
+	double join = 0, mapped = 0, share;
+
+	(void)state;
+	built(&p, "torch-2.11-eager", 2 * RANKS, "fsdp", "all", "");
+	share = ft_model_parameters(p.model) / RANKS;
+	for (size_t i = 0; i < p.graph->rank_class->n_calls; i++) {
+		const struct ft_call *c = &p.graph->rank_class->call[i];
+		const double *host = p.graph->segment[c->segment].host;
+
+		join += c->repeat * host[FT_HOST_STATE_JOIN];
+		mapped += c->repeat * host[FT_HOST_STATE_MAPPED];
+	}
+	near_frac(1e6 * join, share, 1e-9);
+	/* words and head alone: 32000 x 2048 / 4 numbers of 4 bytes are beyond 32 MiB, 8192 x 2048 / 4 are not */
+	near_frac(1e6 * mapped, 2 * 32000. * 2048 / RANKS, 1e-9);
+	drop(&p);
+	built(&p, "torch-2.11-fsdp1", 2 * RANKS, "fsdp", "all", "");
+	for (size_t i = 0; i < p.graph->n_segments; i++)
+		assert_true(p.graph->segment[i].host[FT_HOST_STATE_JOIN] <= 0);
+	assert_true(sum_of(p.graph, "fsdp_accumulate").bytes > 0);
+	drop(&p);
+}
+
+static void what_does_not_run_is_refused(void **state)
+{
+	static const struct {
+		const char *stack, *training, *says;
+	} wrong[] = {
+		{ "torch-2.11-eager", "sharding: ddp, offload_state: all",
+		  "under sharding: fsdp or hsdp alone" },
+		{ "torch-2.11-eager", "offload_threads: 4",
+		  "nothing is updated on the host" },
+		{ "torch-2.11-eager",
+		  "sharding: fsdp, offload_state: all, offload_layers: 2",
+		  "leave one out" },
+		{ "torch-2.11-eager",
+		  "sharding: fsdp, offload_state: all, master_weights: false",
+		  "only adam with master weights and moments in fp32" },
+		{ "torch-2.11-eager",
+		  "sharding: fsdp, offload_state: all, optimizer: muon",
+		  "only adam with master weights" },
+		{ "jax-0.11", "sharding: fsdp, offload_state: optimizer",
+		  "is not known of stack jax-0.11" },
+		{ "torch-2.11-eager", "sharding: ddp, offload_state: optimizer",
+		  "the GPU updates weights in fp32" },
+		{ "megatron-core", "offload_state: some", "none, optimizer, all" },
+		{ "megatron-core", "offload_state: optimizer, offload_threads: 0",
+		  "offload_threads" },
+	};
+	struct ft_shelf *shelf = ft_shelf_new();
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
+		struct ft_scenario *s;
+		struct ft_outcome o;
+		struct ft_error err;
+		char text[500];
+
+		snprintf(text, sizeof(text),
+			 "model: " MODEL "\ncluster: {gpu: h100-sxm, gpus: 4}\n"
+			 "stack: %s\ntraining: {sequence_length: 1024, "
+			 "global_batch_size: 4, micro_batch_size: 1, %s}\n",
+			 wrong[i].stack, wrong[i].training);
+		s = scenario_of(shelf, text, &err);
+		if (s)
+			assert_false(ft_study_simulate(s, NULL, NULL, &o, &err));
+		if (!strstr(err.text, wrong[i].says))
+			fail_msg("%s: %s", wrong[i].training, err.text);
+		ft_scenario_free(s);
+	}
+	ft_shelf_free(shelf);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(shards_come_for_each_gather),
+		cmocka_unit_test(gradients_go_and_weights_come_back),
+		cmocka_unit_test(memory_is_free),
+		cmocka_unit_test(as_much_waits_on_the_host),
+		cmocka_unit_test(the_host_updates),
+		cmocka_unit_test(later_micro_batches_are_joined),
+		cmocka_unit_test(what_does_not_run_is_refused),
+	};
+
+	return cmocka_run_group_tests_name("traces/host_state", tests, NULL, NULL);
+}
