@@ -3,7 +3,6 @@
 
 #include <inttypes.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/arena.h"
@@ -334,57 +333,40 @@ static void add_side(struct odds_model *m, size_t side, const struct ft_side *s)
 
 /* ---- which input gets which dimension ------------------------------------------------- */
 
-struct width {
-	double usd;
-	size_t input;
-};
-
-static int widest_first(const void *a, const void *b)
+/* Of a name: FNV-1a, with its bits mixed as SplitMix64 does. */
+static uint64_t key_of(const char *name)
 {
-	const struct width *x = a, *y = b;
+	uint64_t h = 0xcbf29ce484222325;
 
-	if (x->usd != y->usd)
-		return x->usd < y->usd ? 1 : -1;
-	return (x->input > y->input) - (x->input < y->input);
+	for (; *name; name++)
+		h = (h ^ (unsigned char)*name) * 0x100000001b3;
+	h = (h ^ h >> 30) * 0xbf58476d1ce4e5b9;
+	h = (h ^ h >> 27) * 0x94d049bb133111eb;
+	return h ^ h >> 31;
 }
 
-/* All inputs at their likely values: no normal, so that apply leaves them. */
-static void at_likely(const struct odds_model *m, double *z)
+static size_t new_dimension(struct odds_model *m, const char *name)
 {
-	for (size_t i = 0; i < m->n_inputs; i++)
-		z[i] = NAN;
+	m->dimension[m->n_dimensions] = key_of(name);
+	return m->n_dimensions++;
 }
 
+/* Factors first; inputs of one key share one. */
 static void set_dimensions(struct odds_model *m)
 {
-	struct width *w = ARENA_ARRAY(&m->mem, m->n_inputs + 1, struct width);
-	double *z = ARENA_ARRAY(&m->mem, m->n_inputs + 1, double);
-	struct drawn low[FT_SIDES_MOST], high[FT_SIDES_MOST];
 	size_t factors = m->factors ? m->factors->n : 0;
 
-	at_likely(m, z);
+	m->dimension = ARENA_ARRAY(&m->mem, factors + m->n_inputs + 1, uint64_t);
+	for (size_t k = 0; k < factors; k++)
+		(void)new_dimension(
+			m, arena_printf(&m->mem, "factor %s", m->factors->name[k]));
 	for (size_t i = 0; i < m->n_inputs; i++) {
-		w[i] = (struct width){ 0, i };
-		z[i] = -NORMAL_P90;
-		odds_model_at(m, z, low);
-		z[i] = NORMAL_P90;
-		odds_model_at(m, z, high);
-		z[i] = NAN;
-		for (size_t k = 0; k < m->n; k++)
-			w[i].usd = fmax(w[i].usd, fabs(high[k].of[FT_DRAWN_USD] /
-							       low[k].of[FT_DRAWN_USD] -
-						       1));
-	}
-	qsort(w, m->n_inputs, sizeof(*w), widest_first);
-	m->n_dimensions = factors;
-	for (size_t k = 0; k < m->n_inputs; k++) {
-		struct input *in = &m->input[w[k].input];
+		size_t e = 0;
 
-		in->dimension = m->n_dimensions;
-		for (size_t e = 0; e < k; e++)
-			if (!strcmp(m->input[w[e].input].key, in->key))
-				in->dimension = m->input[w[e].input].dimension;
-		m->n_dimensions += in->dimension == m->n_dimensions;
+		while (e < i && strcmp(m->input[e].key, m->input[i].key))
+			e++;
+		m->input[i].dimension = e < i ? m->input[e].dimension :
+						new_dimension(m, m->input[i].key);
 	}
 }
 

@@ -6,8 +6,8 @@
  * P90. Amounts move together as cost/factors.yaml says. A draw sets all of them, and the deals of
  * all sides are computed from the same draw: what they have in common cancels.
  *
- * Draws are quasi-random (Sobol) in the first 40 dimensions, widest inputs first, and
- * pseudo-random of a fixed seed beyond: the same question gives the same answer.
+ * Draws are a Latin hypercube whose orders come from the names of factors and amounts: the same question gives the same
+ * answer, and so many draws of a scenario give it the same range whatever it is compared with.
  */
 #ifndef COST_ODDS_H
 #define COST_ODDS_H
@@ -68,12 +68,13 @@ struct use {
 };
 
 /* The sides, and all that is uncertain about them. Draws have n_dimensions normals: the
- * factors', then inputs' own, widest first. */
+ * factors', then inputs' own; dimension[i] is a key made of its name. */
 struct odds_model {
 	struct arena mem;
 	size_t n;
 	struct ft_deal deal[FT_SIDES_MOST];
 	size_t n_inputs, n_uses, most, n_dimensions;
+	uint64_t *dimension;
 	struct input *input;
 	struct use *use;
 	const struct factors *factors;

@@ -2,83 +2,56 @@
 #include <math.h>
 
 #include <gsl/gsl_cdf.h>
-#include <gsl/gsl_qrng.h>
-#include <gsl/gsl_rng.h>
 
 #include "base/arena.h"
 #include "base/stats.h"
 #include "cost/odds.h"
 
-/* The first points of Sobol's sequence lie along diagonals in its high dimensions: with those from the
- * 2,048th on 1,024 draws are within 1.3 % of 262,144 in six clusters, with the first 2.6 %, with those from five
- * later ones on 1.6 to 2.2, from the 1,024th on 3.4. A block from a power of two on, as long as that at most, has each fraction of its length once in each dimension. */
-enum { SOBOL_MOST = 40, SEED = 20261122, FIRST_POINT = 2048 };
+enum { ROUNDS = 3 };
 
+/* A Latin hypercube: in each dimension every draw has another n-th of the distribution, in an order that the dimension's
+ * name makes. So a dimension is drawn alike whatever others there are. Source: McKay, Beckman, Conover,
+ * Technometrics 21 (1979), 239-245. */
 struct source {
-	gsl_qrng *sobol;
-	gsl_rng *rest;
-	size_t quasi, all;
-	/* Points of Sobol's sequence are, in each dimension, other orders of the
-	 * same few fractions: normal[i] is what i / n_normals becomes; 0: not asked for yet. */
-	double *normal;
-	size_t n_normals;
+	const struct odds_model *m;
+	size_t n;
+	unsigned bits;	/* of the smallest power of two that is not below n */
+	double *normal; /* [n] of the middle of each n-th */
 };
 
-static void source_open(struct source *s, size_t dimensions, size_t draws,
+static void source_open(struct source *s, const struct odds_model *m, size_t draws,
 			struct arena *mem)
 {
-	size_t first = FIRST_POINT;
-	double skipped[SOBOL_MOST];
-
-	while (first < draws)
-		first *= 2;
-	s->n_normals = 2 * first;
-	s->normal = ARENA_ARRAY(mem, s->n_normals, double);
-	s->all = dimensions;
-	s->quasi = dimensions < SOBOL_MOST ? dimensions : SOBOL_MOST;
-	s->sobol = NULL;
-	if (s->quasi)
-		s->sobol =
-			allocated(gsl_qrng_alloc(gsl_qrng_sobol, (unsigned)s->quasi));
-	for (size_t i = 1; s->sobol && i < first; i++)
-		gsl_qrng_get(s->sobol, skipped);
-	s->rest = allocated(gsl_rng_alloc(gsl_rng_mt19937));
-	gsl_rng_set(s->rest, SEED);
+	*s = (struct source){ .m = m,
+			      .n = draws,
+			      .normal = ARENA_ARRAY(mem, draws, double) };
+	while ((size_t)1 << s->bits < draws)
+		s->bits++;
+	for (size_t i = 0; i < draws; i++)
+		s->normal[i] =
+			gsl_cdf_ugaussian_Pinv(((double)i + 0.5) / (double)draws);
 }
 
-static void source_close(struct source *s)
+/* The draw's place among n, each once: what is done to a number of so many bits can be undone, and is done until it is below n. */
+static size_t place(const struct source *s, uint64_t key, size_t draw)
 {
-	if (s->sobol)
-		gsl_qrng_free(s->sobol);
-	if (s->rest)
-		gsl_rng_free(s->rest);
+	uint64_t mask = ((uint64_t)1 << s->bits) - 1, x = draw;
+	unsigned half = s->bits / 2 + 1;
+
+	do {
+		for (int i = 0; i < ROUNDS; i++) {
+			x = (x + (key >> 16 * i)) & mask;
+			x = x * (key >> 8 * i | 1) & mask;
+			x ^= x >> half;
+		}
+	} while (x >= s->n);
+	return (size_t)x;
 }
 
-static double normal_at(double p)
+static void source_next(const struct source *s, size_t draw, double *z)
 {
-	return gsl_cdf_ugaussian_Pinv(fmin(1 - 1e-9, fmax(1e-9, p)));
-}
-
-static double normal_of(struct source *s, double p)
-{
-	double at = p * (double)s->n_normals;
-	size_t i = (size_t)at;
-
-	if ((double)i != at || i >= s->n_normals)
-		return normal_at(p);
-	if (s->normal[i] == 0)
-		s->normal[i] = normal_at(p);
-	return s->normal[i];
-}
-
-static void source_next(struct source *s, double *z)
-{
-	if (s->sobol)
-		gsl_qrng_get(s->sobol, z);
-	for (size_t i = s->quasi; i < s->all; i++)
-		z[i] = gsl_rng_uniform_pos(s->rest);
-	for (size_t i = 0; i < s->all; i++)
-		z[i] = i < s->quasi ? normal_of(s, z[i]) : normal_at(z[i]);
+	for (size_t i = 0; i < s->m->n_dimensions; i++)
+		z[i] = s->normal[place(s, s->m->dimension[i], draw)];
 }
 
 /* Each input's normal from those of its factors and its own. */
@@ -265,15 +238,14 @@ bool ft_odds_of(const struct ft_side *side, size_t n, size_t draws,
 	z = ARENA_ARRAY(&m->mem, m->n_inputs + 1, double);
 	for (int k = 0; k < FT_DRAWN; k++)
 		all.of[k] = ARENA_ARRAY(&m->mem, n * draws, double);
-	source_open(&s, m->n_dimensions, draws, &m->mem);
+	source_open(&s, m, draws, &m->mem);
 	for (size_t k = 0; k < draws; k++) {
-		source_next(&s, draw);
+		source_next(&s, k, draw);
 		mix(m, draw, z);
 		odds_model_at(m, z, of);
 		count(odds, side, of);
 		keep(&all, odds, k, of);
 	}
-	source_close(&s);
 	conclude(odds, &all);
 	add_causes(m, z, odds);
 	odds_model_free(m);

@@ -1,4 +1,4 @@
-/* tests/test_odds.c - prices as distributions, draws, odds, reasons and crossovers */
+/* tests/test_odds.c - draws, odds, reasons and crossovers */
 #include "tests/check.h"
 
 #include <math.h>
@@ -10,65 +10,6 @@
 #include "cost/factors.h"
 #include "cost/odds.h"
 #include "cost/split.h"
-
-/* ---- the split log-normal --------------------------------------------------------------- */
-
-static void quantiles_are_those_asked_for(void **state)
-{
-	static const double row[][3] = { { 0.7, 1, 1.3 },  { 0.9, 1, 2 },
-					 { 0.5, 1, 1.05 }, { 80, 100, 300 },
-					 { 1, 1, 2 },	   { 0.4, 1, 1 } };
-
-	(void)state;
-	for (size_t i = 0; i < sizeof(row) / sizeof(*row); i++) {
-		struct split s = split_of(row[i][0], row[i][1], row[i][2]);
-
-		assert_near(split_quantile(&s, 0.1) / row[i][0], 1,
-			    row[i][0] == row[i][1] ? 0.15 : 1e-9);
-		assert_near(split_quantile(&s, 0.9) / row[i][2], 1,
-			    row[i][2] == row[i][1] ? 0.15 : 1e-9);
-	}
-}
-
-/* The logarithm's density is highest at the mode, and has no step there. */
-static void the_likely_price_is_the_mode(void **state)
-{
-	struct split s = split_of(80, 100, 200);
-	double best = 0, at = 0, last = 0;
-
-	(void)state;
-	for (double p = 0.02; p < 0.98; p += 0.0005) {
-		double x = log(split_quantile(&s, p)),
-		       y = log(split_quantile(&s, p + 0.0005));
-		double density = 0.0005 / (y - x);
-
-		if (density > best) {
-			best = density;
-			at = x;
-		}
-		if (last > 0)
-			assert_true(fabs(density / last - 1) < 0.1);
-		last = density;
-	}
-	assert_near(exp(at), 100, 2);
-}
-
-static void a_table_is_as_good_as_the_function(void **state)
-{
-	struct split s = split_of(0.6, 1, 2.5);
-	struct split_grid grid = { { 0 } };
-	struct split_table t = { .of = s, .grid = &grid };
-
-	(void)state;
-	for (double z = -4; z < 4; z += 0.003)
-		assert_near(split_look_up(&t, z) /
-				    split_quantile(&s, gsl_cdf_ugaussian_P(z)),
-			    1, 5e-4);
-	assert_near(split_look_up(&t, 99), split_look_up(&t, 5), 1e-12);
-	assert_near(split_look_up(&t, -99), split_look_up(&t, -5), 1e-12);
-}
-
-/* ---- two sides --------------------------------------------------------------------------- */
 
 struct bench {
 	struct ft_gpu gpu;
@@ -162,6 +103,39 @@ static void odds_agree_with_plain_draws(void **state)
 	assert_near(odds.cheapest_frac[0], odds.below[0][1], 1e-12);
 	assert_true(odds.p10[FT_DRAWN_USD][0] < odds.p50[FT_DRAWN_USD][0] &&
 		    odds.p50[FT_DRAWN_USD][0] < odds.p90[FT_DRAWN_USD][0]);
+}
+
+/* Whatever it is compared with, and in whatever order; and a few draws are near many. */
+static void a_range_does_not_depend_on_the_others(void **state)
+{
+	static const size_t draws[] = { 1000, 1024, 1 << 14 };
+	struct bench b[3];
+	struct ft_odds alone, all, many;
+	struct ft_error err;
+
+	(void)state;
+	set_up(&b[0], "nvidia", 200e3, 1.3, 1000);
+	set_up(&b[1], "amd", 180e3, 1.6, 900);
+	set_up(&b[2], "nvidia", 90e3, 2.5, 400);
+	for (int i = 0; i < 3; i++)
+		b[i].side.throughput.job = 7 + (uint64_t)i;
+	assert_true(ft_odds_of(&b[0].side, 1, 1 << 18, &many, &err));
+	for (size_t k = 0; k < sizeof(draws) / sizeof(*draws); k++) {
+		const struct ft_side side[] = { b[2].side, b[0].side, b[1].side };
+
+		assert_true(ft_odds_of(&b[0].side, 1, draws[k], &alone, &err));
+		assert_true(ft_odds_of(side, 3, draws[k], &all, &err));
+		for (int f = 0; f < FT_DRAWN; f++) {
+			double near = draws[k] > 1024 ? 0.004 : 0.015;
+
+			assert_true(all.p10[f][1] == alone.p10[f][0] &&
+				    all.p50[f][1] == alone.p50[f][0] &&
+				    all.p90[f][1] == alone.p90[f][0]);
+			near_frac(alone.p10[f][0], many.p10[f][0], near);
+			near_frac(alone.p50[f][0], many.p50[f][0], near);
+			near_frac(alone.p90[f][0], many.p90[f][0], near);
+		}
+	}
 }
 
 /* Two that are the same in all are cheaper than each other in no draw. */
@@ -466,10 +440,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_crossover_makes_both_equal),
 		cmocka_unit_test(megawatts_are_as_uncertain_as_their_parts),
-		cmocka_unit_test(quantiles_are_those_asked_for),
-		cmocka_unit_test(the_likely_price_is_the_mode),
-		cmocka_unit_test(a_table_is_as_good_as_the_function),
 		cmocka_unit_test(odds_agree_with_plain_draws),
+		cmocka_unit_test(a_range_does_not_depend_on_the_others),
 		cmocka_unit_test(what_is_common_cancels),
 		cmocka_unit_test(a_dominated_twin_never_wins),
 		cmocka_unit_test(the_same_question_has_the_same_answer),
