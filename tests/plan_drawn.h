@@ -51,7 +51,7 @@ static const char *drawn(struct arena *mem)
 		"{model: %s, cluster: {%s, gpus: %s}, stack: %s, training: "
 		"{sequence_length: %s, global_batch_size: %s, micro_batch_size: %s, "
 		"sharding: %s, recompute: %s, schedule: %s, step_start: %s, "
-		"overlap: {tp: %s, dp: %s, pp: %s, ep: %s}, offload_layers: %s, "
+		"overlap: {tp: %s, dp: %s, pp: %s, ep: %s}, offload_%s, "
 		"parallel: {tp: %s, pp: %s, cp: %s, ep: %s, vpp: %s}}}",
 		small_models[below(5)], machines[at == 2 ? 2 : at],
 		ANY("16", "32", "64"), stack, ANY("2048", "4096"),
@@ -60,7 +60,9 @@ static const char *drawn(struct arena *mem)
 		ANY("none", "selective", "full"),
 		ANY("1f1b", "gpipe", "zero-bubble", "zbv"), ANY("steady", "together"),
 		ANY("true", "false"), ANY("true", "false"), ANY("true", "false"),
-		ANY("true", "false", "false"), ANY("0", "0", "3"),
+		ANY("true", "false", "false"),
+		ANY("layers: 0", "layers: 0", "layers: 3", "state: optimizer",
+		    "state: all"),
 		ANY("1", "2", "4", "8"), ANY("1", "2", "4", "8"), ANY("1", "1", "2"),
 		ANY("1", "1", "2", "4"), ANY("1", "1", "2"));
 }

@@ -283,6 +283,21 @@ static void slows_is(const struct ft_gpu *gpu, const struct ft_work *w,
 		    (moves ? (float)gpu->memory_beside_copy.value : 1));
 }
 
+/* An activity once; a MB of a node's memory takes each of its ranks at least so long. */
+static double cost_s(const struct ft_scenario *s, int activity)
+{
+	const struct ft_cluster *c = s->cluster;
+	double ranks =
+		(double)(c->ranks < c->ranks_per_node ? c->ranks : c->ranks_per_node);
+	double alone =
+		s->stack->host_s[activity].value * ft_sim_host_factor(c, s->stack);
+
+	return activity == FT_HOST_STATE_MEMORY ?
+		       fmax(alone,
+			    ranks * 1e6 / c->node->host_memory_bytes_per_s.value) :
+		       alone;
+}
+
 /* Of each segment: what it costs besides its launches is spread over the ops that are launched one by one, in front of
  * where the host waits and behind; each then takes its launches. */
 static void host_is(const struct ft_scenario *s, const struct ft_graph *g,
@@ -298,8 +313,7 @@ static void host_is(const struct ft_scenario *s, const struct ft_graph *g,
 
 		for (size_t c = seg->n_behind + 1; c-- > 0;)
 			for (int h = 0; h < FT_HOSTS && c; h++)
-				late += seg->behind[c - 1].host[h] *
-					s->stack->host_s[h].value * crowd;
+				late += seg->behind[c - 1].host[h] * cost_s(s, h);
 		for (size_t c = 0; c <= seg->n_behind; c++) {
 			size_t from = c ? seg->behind[c - 1].op : 0, apart = 0;
 			size_t to = c < seg->n_behind ? seg->behind[c].op : seg->n_ops;
@@ -308,7 +322,7 @@ static void host_is(const struct ft_scenario *s, const struct ft_graph *g,
 			for (int h = 0; h < FT_HOSTS; h++)
 				fixed += (c ? seg->behind[c - 1].host[h] :
 					      seg->host[h]) *
-					 s->stack->host_s[h].value * crowd;
+					 cost_s(s, h);
 			for (size_t k = from; k < to; k++)
 				apart += !seg->op[k].graphed;
 			for (size_t k = from; k < to; k++) {

@@ -342,7 +342,7 @@ static const char *drawn_alone(struct arena *mem)
 		"{model: {name: %s}, cluster: {gpu: %s, gpus: %s}, stack: %s, "
 		"training: {sequence_length: %s, global_batch_size: %s, "
 		"micro_batch_size: 1, sharding: %s, recompute: %s, overlap: {tp: %s, "
-		"dp: %s, ep: %s}, offload_layers: %s%s%s%s, parallel: {tp: %s, cp: "
+		"dp: %s, ep: %s}, offload_%s%s%s%s, parallel: {tp: %s, cp: "
 		"%s%s}}}",
 		small[at], ANY("h100-sxm", "h200", "b200"), ANY("8", "16", "32"),
 		ANY("generic", "torch-2.11-eager", "torch-2.11-compile",
@@ -351,7 +351,9 @@ static const char *drawn_alone(struct arena *mem)
 		ANY("256", "512", "2048", "8192"), ANY("512", "1024", "992"),
 		ANY("ddp", "zero1", "zero2", "fsdp", "hsdp"),
 		ANY("none", "selective", "full"), ANY("true", "false"),
-		ANY("true", "false"), ANY("true", "false"), ANY("0", "0", "1", "2"),
+		ANY("true", "false"), ANY("true", "false"),
+		ANY("layers: 0", "layers: 0", "layers: 1", "layers: 2",
+		    "state: optimizer", "state: all"),
 		ANY("", "", ", cuda_graphs: full", ", cuda_graphs: partial"),
 		at ? "" : ANY("", "", ", lora: {rank: 16}"),
 		ANY("", "", ", step_start: together"), ANY("1", "1", "2", "4"),
