@@ -14,6 +14,7 @@ ok "a skeleton of nothing" wrong "say which" $f new
 
 ok "every key is explained" sh -c "$f list keys --json | jq -r '.[].key // .[].name' | while read -r k; do $f explain \"\$k\" | grep -q '^  read by ' || { echo \"\$k\" >&2; exit 1; }; done"
 ok "so is each part of an answer's JSON" sh -c "$f simulate examples/01-first-answer/h100.yaml --json | jq -r 'keys[]' | while read -r k; do $f explain \"\$k\" >/dev/null || exit 1; done"
+ok "so is each key of a recorded step's JSON" sh -c "$f trace show measurements/traces/h100-two-8b16L-pp2-s4096-m8-compile.rank0.kineto.json.gz --json | jq -r '[paths | map(select(type == \"string\")) | last] | unique[]' | while read -r k; do $f explain \"\$k\" >/dev/null || { echo \"\$k\" >&2; exit 1; }; done"
 ok "faults of a cluster and how a job goes on are keys, too" sh -c "for k in cluster.imperfections.slow_gpus cost.goodput.recovery; do $f explain \$k | grep -q \"^\$k\$\" || exit 1; done; $f explain cost.goodput.recovery | grep -q 'default   hot'"
 ok "a key that must be given has no default" sh -c "$f explain cluster.gpu | grep -q 'default   none: it must be given'"
 ok "the last word will do" sh -c "$f explain zero_group | grep -q '^training.zero_group'"
