@@ -1,7 +1,7 @@
 /*
  * traces/host_state.c - state that waits in host memory: its copies, and the update that the host makes there
  *
- * PyTorch's FSDP (all): a unit's shard is copied in fp32 on the stream that copies in, or, of one rank, on compute's; FSDP2
+ * PyTorch's FSDP (all): a unit's shard is copied in fp32 on the stream that copies in, or, of one rank, on compute's, where FSDP1's is cast otherwise; FSDP2
  * sends reduced gradients behind the reduction, on its stream, and waits for them behind the step's last backward. Those of later
  * micro-batches go into fresh memory of the host, which waits for each, and are added there. FSDP1's host waits for each copy,
  * and micro-batches are added on the GPU.
@@ -73,7 +73,7 @@ static void put_mark(struct builder *b, const char *name, bool host_too)
 		host_waits(b);
 }
 
-bool shard_comes(struct builder *b, struct held unit, bool aside)
+bool shard_comes(struct builder *b, struct held unit, int behind, int too)
 {
 	struct ft_op *copy;
 	double bytes = WEIGHT * held_share(b, unit) +
@@ -83,9 +83,12 @@ bool shard_comes(struct builder *b, struct held unit, bool aside)
 	if (!weights_wait(b))
 		return false;
 	copy = put_host_copy(b, "state_in", FT_STREAM_FETCH, bytes);
-	if (copy)
-		put_wait(copy, FT_TAIL + (aside ? FT_STREAM_COPY : FT_STREAM_COMPUTE));
-	return copy != NULL;
+	if (!copy)
+		return false;
+	put_wait(copy, behind);
+	if (too != FT_EVENT_NONE)
+		put_wait(copy, too);
+	return true;
 }
 
 /* FSDP2's: the host waits for the copy, into memory that it does not pin, of large tensors not touched before, and adds. */

@@ -16,9 +16,9 @@
 bool state_waits(const struct builder *b);  /* the optimizer's */
 bool weights_wait(const struct builder *b); /* and those of weights */
 
-/* Ahead of a gather of that unit: its shard comes; it begins where compute or, aside, the stream of copies has come to. What
- * waits for it waits for the tail of FT_STREAM_FETCH. False: nothing comes. */
-bool shard_comes(struct builder *b, struct held unit, bool aside);
+/* Ahead of a gather of that unit: its shard comes, behind these events or tails (too: or FT_EVENT_NONE). What waits for it waits for
+ * the tail of FT_STREAM_FETCH. False: nothing comes. */
+bool shard_comes(struct builder *b, struct held unit, int behind, int too);
 /* Behind a reduction of that unit: its share of gradients goes. joins: to those of earlier micro-batches. */
 void gradients_go(struct builder *b, struct held unit, bool joins);
 /* Do what each reduction left go to the host at once? Else behind the last one. */

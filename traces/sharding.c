@@ -152,19 +152,17 @@ void gather_unit(struct builder *b, struct held unit, enum ft_event behind)
 	host(b, FT_HOST_SHARD_FORWARD, 0.5);
 	if (!has_peers(b, unit))
 		return;
-	if (shard_comes(b, unit, !b->rules->flat_shards))
-		ready = FT_TAIL + FT_STREAM_FETCH;
-	if (b->rules->fsdp_copy_in_bytes > 0 && b->rules->flat_shards) {
-		if (ready != (int)behind)
-			need(b, FT_STREAM_FETCH);
+	if (b->rules->fsdp_copy_in_bytes > 0 && b->rules->flat_shards &&
+	    !weights_wait(b)) {
 		put_memory(b, "fsdp_copy_in", "cast", copied_in(b, unit), 1);
 	} else if (b->rules->fsdp_copy_in_bytes > 0) {
+		bool comes = shard_comes(b, unit, FT_TAIL + FT_STREAM_COPY, behind);
 		struct ft_op *in = side_copy(b, "fsdp_copy_in", copied_in(b, unit));
 
 		if (behind != FT_EVENT_NONE)
 			put_wait(in, behind);
-		if (ready != (int)behind)
-			put_wait(in, ready);
+		if (comes)
+			put_wait(in, FT_TAIL + FT_STREAM_FETCH);
 		ready = FT_TAIL + FT_STREAM_COPY;
 	}
 	gather = side_gather(b, "fsdp_gather", FT_GROUP_SHARD,
@@ -221,7 +219,7 @@ void unshard_unit(struct builder *b, struct held unit)
 	if (has_peers(b, unit))
 		need(b, FT_STREAM_GATHER);
 	else if (b->rules->fsdp_copy_in_bytes > 0) {
-		if (shard_comes(b, unit, false))
+		if (shard_comes(b, unit, FT_TAIL + FT_STREAM_COMPUTE, FT_EVENT_NONE))
 			need(b, FT_STREAM_FETCH);
 		put_memory(b, "fsdp_copy_in", "cast", copied_in(b, unit), launches);
 	}
