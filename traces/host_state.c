@@ -1,16 +1,17 @@
 /*
  * traces/host_state.c - state that waits in host memory: its copies, and the update that the host makes there
  *
- * PyTorch's FSDP (all): a unit's shard is copied in fp32 on the stream that copies in, or, of one rank, on compute's, where FSDP1's is cast otherwise; FSDP2
- * sends reduced gradients behind the reduction, on its stream, and waits for them behind the step's last backward. Those of later
- * micro-batches go into fresh memory of the host, which waits for each, and are added there. FSDP1's host waits for each copy,
- * and micro-batches are added on the GPU.
+ * PyTorch's FSDP (all): a unit's shard is copied in fp32 on the stream that copies in, or, of one rank, on compute's. FSDP2
+ * sends reduced gradients behind the reduction, on its stream, and waits for them behind the step's last backward; those of later
+ * micro-batches it copies into other memory of the host, which waits for each, and adds them there. FSDP1's host waits for each
+ * copy, and micro-batches are added on the GPU.
  * DeepSpeed (optimizer): a reduced part goes at once; a later micro-batch's brings the sum back, adds to it, and sends it again.
  * Megatron's zero1 and ddp send their sums when all are there.
  *
- * Source: torch/distributed/fsdp (_fully_shard/_fsdp_param.py, _fsdp_collectives.py, _runtime_utils.py), deepspeed/runtime/zero/stage3.py
- * (read 2026-11-30). Measured: measurements/probes/h200-2026-11-30-host-state-unseen (steps), h200-2026-11-30-host-update.
- * Limits: one copy a unit, not one a tensor; a node's other ranks take nothing of a link; pages of host memory are there.
+ * Source: torch/distributed/fsdp (_fully_shard/_fsdp_param.py, _fsdp_collectives.py; _runtime_utils.py), DeepSpeed's
+ * runtime/zero/stage_1_and_2.py (read 2026-11-30). Measured: measurements/probes/h200-2026-11-30-host-update-unseen,
+ * -host-state-unseen (steps).
+ * Limits: one copy a unit, not one a tensor; a node's other ranks take nothing of a link.
  */
 #include "traces/host_state.h"
 #include "traces/casts.h"
