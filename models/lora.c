@@ -9,7 +9,8 @@
 
 enum {
 	OF_ATTENTION = 1u << FT_LORA_QKV | 1u << FT_LORA_OUT,
-	OF_MLP = 1u << FT_LORA_GATE_UP | 1u << FT_LORA_DOWN
+	OF_MLP = 1u << FT_LORA_GATE_UP | 1u << FT_LORA_DOWN,
+	ALL_LINEAR = 1u << FT_LORA_TARGETS /* each linear module that the layers have */
 };
 
 /* Names of the modules in Transformers' classes, which PEFT goes by, and of Megatron; and the words for several. */
@@ -20,7 +21,7 @@ static const struct {
 	{ "attention", OF_ATTENTION },
 	{ "mlp", OF_MLP },
 	{ "all", OF_ATTENTION | OF_MLP },
-	{ "all-linear", OF_ATTENTION | OF_MLP },
+	{ "all-linear", ALL_LINEAR },
 	{ "linear_qkv", 1u << FT_LORA_QKV },
 	{ "linear_proj", 1u << FT_LORA_OUT },
 	{ "linear_fc1", 1u << FT_LORA_GATE_UP },
@@ -182,6 +183,28 @@ static unsigned read_targets(struct reader *r)
 	return targets;
 }
 
+/*
+ * PEFT's all-linear is an adapter beside each linear module but the head (peft/tuners/tuners_utils.py,
+ * _maybe_include_all_linear_layers, read 2026-11-30): beside one product of q, k and v, or of gate and up, where the stack or the
+ * model's class joins their weights, and beside each of them where it does not.
+ */
+static unsigned all_linear(struct reader *r, const struct ft_model *model,
+			   const struct ft_plan_context *context)
+{
+	bool joined = context->joins_gate_up || model->activation != FT_SWIGLU;
+
+	if (model->layer_input)
+		reader_fail(r, "targets",
+			    "all-linear: adapters on the products of each layer's own "
+			    "input (hidden_size_per_layer_input) are not simulated; "
+			    "name the others: q_proj, k_proj, v_proj, o_proj, "
+			    "gate_proj, up_proj, down_proj");
+	return (context->joins_qkv ? 1u << FT_LORA_QKV : (unsigned)QKV_PARTS) |
+	       1u << FT_LORA_OUT |
+	       (joined ? 1u << FT_LORA_GATE_UP : (unsigned)UP_PARTS) |
+	       1u << FT_LORA_DOWN;
+}
+
 /* What stands in attention's place and has no adapters here. */
 static const char *mixer_of(const struct ft_layer *l)
 {
@@ -242,7 +265,8 @@ static enum ft_dtype frozen_format(struct reader *top, const struct ft_plan *pla
 	return blocks && said == FT_FP8 ? FT_FP8_BLOCK128 : said;
 }
 
-void lora_read(struct reader *top, const struct ft_model *model, struct ft_plan *plan)
+void lora_read(struct reader *top, const struct ft_model *model,
+	       const struct ft_plan_context *context, struct ft_plan *plan)
 {
 	static const enum ft_dtype formats[] = { FT_BF16,  FT_FP16,	    FT_FP32,
 						 FT_FP8,   FT_FP8_BLOCK128, FT_MXFP8,
@@ -261,6 +285,9 @@ void lora_read(struct reader *top, const struct ft_model *model, struct ft_plan 
 	if (read_need(&r, "rank"))
 		plan->lora.rank = read_int(&r, "rank", 1, 1 << 16, 1);
 	plan->lora.targets = read_targets(&r);
+	if (plan->lora.targets & ALL_LINEAR)
+		plan->lora.targets = (plan->lora.targets & ~(unsigned)ALL_LINEAR) |
+				     all_linear(&r, model, context);
 	plan->lora.dropout = read_bool(&r, "dropout", false);
 	plan->lora.fp32 = read_bool(&r, "fp32_adapters", false);
 	plan->lora.frozen = frozen_format(

@@ -9,6 +9,7 @@
 struct reader;
 
 /* Fills plan->lora, whose precision is known already; a mistake fails the reader. */
-void lora_read(struct reader *top, const struct ft_model *model, struct ft_plan *plan);
+void lora_read(struct reader *top, const struct ft_model *model,
+	       const struct ft_plan_context *context, struct ft_plan *plan);
 
 #endif

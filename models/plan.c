@@ -102,7 +102,7 @@ static void read_words(struct draft *d)
 	plan->overlap_pp = read_bool(o, "pp", true);
 	plan->copy_engines = read_bool(o, "copy_engines", false);
 	recipe_read(r, o, plan);
-	lora_read(r, d->model, plan);
+	lora_read(r, d->model, d->context, plan);
 }
 
 /* Record a mistake at the first of these keys of `parallel` that was given, or

@@ -109,3 +109,14 @@ const char *ft_stack_no_context(const struct ft_stack *stack, bool sinks, bool p
 		       "(sink_attention)" :
 		       ft_stack_unfused(stack, sinks, plain, capped);
 }
+
+bool ft_stack_joins_qkv(const struct ft_stack *stack, bool class_joins)
+{
+	return stack->layout.fused_qkv || (stack->layout.model_classes && class_joins);
+}
+
+bool ft_stack_joins_gate_up(const struct ft_stack *stack, bool class_joins)
+{
+	return stack->layout.fused_gate_up ||
+	       (stack->layout.model_classes && class_joins);
+}

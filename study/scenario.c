@@ -85,6 +85,10 @@ struct ft_plan_context scenario_plan_context(const struct ft_scenario *s)
 		.any_layout = s->cluster->gpu->any_layout,
 		.unsharded_pipeline = s->stack->layout.unsharded_pipeline,
 		.unwrapped_alone = s->stack->layout.unwrapped_alone,
+		.joins_qkv =
+			ft_stack_joins_qkv(s->stack, s->model->joined_qkv != FT_APART),
+		.joins_gate_up =
+			ft_stack_joins_gate_up(s->stack, s->model->joined_gate_up),
 		.pairs_again = s->stack->runs.recompute_in_pairs,
 		.gpus = s->cluster->gpus_mark,
 	};

@@ -48,6 +48,10 @@ static inline void build(struct parts *p, const char *model, const char *trainin
 	context.no_context = ft_stack_no_context(p->stack, p->model->sinks,
 						 p->model->plain != FT_PLAIN_NOT,
 						 p->model->score_cap);
+	context.joins_qkv =
+		ft_stack_joins_qkv(p->stack, p->model->joined_qkv != FT_APART);
+	context.joins_gate_up =
+		ft_stack_joins_gate_up(p->stack, p->model->joined_gate_up);
 	context.ragged_batch = p->stack->layout.ragged_batch;
 	p->plan = ft_plan_load(node_overlay(&p->mem, p->stack->defaults, t), p->model,
 			       &context, &err);

@@ -6,14 +6,19 @@
 #define PLAN(more) "{sequence_length: 8192, global_batch_size: 8, " more "}"
 #define LORA "lora: {rank: 16, targets: attention}"
 
-/* MLPerf's Llama 2 70B: rank 16 on linear_qkv and linear_proj, 44,564,480 in the logs. */
-static void adapters_have_the_parameters_that_mlperf_logs(void **state)
+/* MLPerf's Llama 2 70B: rank 16 on linear_qkv and linear_proj, 44,564,480 in the logs. PEFT's all-linear with rank 16
+ * on Llama 3 8B: print_trainable_parameters says 41,943,040. */
+static void adapters_have_the_parameters_that_are_logged(void **state)
 {
 	struct parts p;
 
 	(void)state;
 	build(&p, "llama2-70b", PLAN(LORA), "nemo-24", 8);
 	assert_true(ft_model_lora_parameters(p.model, &p.plan->lora) == 44564480);
+	drop(&p);
+	build(&p, "llama3-8b", PLAN("lora: {rank: 16, targets: all-linear}"),
+	      "transformers-5-eager", 8);
+	assert_true(ft_model_lora_parameters(p.model, &p.plan->lora) == 41943040);
 	drop(&p);
 }
 
@@ -48,6 +53,46 @@ static void each_target_has_its_own_shape(void **state)
 		near_frac(ft_model_lora_parameters(p.model, &p.plan->lora),
 			  32 * 8 * cases[i].features, 1e-12);
 		drop(&p);
+	}
+}
+
+/* PEFT's word is each linear module: those that the class or the stack has, joined where they are. */
+static void all_linear_is_each_module_of_the_class(void **state)
+{
+	static const char each[] =
+		"[q_proj, k_proj, v_proj, o_proj, gate_proj, up_proj, down_proj]";
+	static const struct {
+		const char *model, *stack, *as;
+	} cases[] = {
+		{ "llama3-8b", "transformers-5-eager", each },
+		{ "llama3-8b", "torch-2.11-eager", each },
+		{ "llama3-8b", "generic",
+		  "[linear_qkv, o_proj, gate_proj, up_proj, down_proj]" },
+		{ "llama3-8b", "megatron-core", "all" },
+		{ "phi3-mini", "transformers-5-eager", "all" },
+		{ "phi3-mini", "torch-2.11-eager", each },
+		{ "opt-6.7b", "transformers-5-eager",
+		  "[q_proj, k_proj, v_proj, out_proj, fc1, fc2]" },
+		{ "{name: gpt-1.5b, model_type: gpt2}", "transformers-5-eager", "all" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		double n[2];
+
+		for (int k = 0; k < 2; k++) {
+			char plan[240];
+			struct parts p;
+
+			snprintf(
+				plan, sizeof(plan),
+				"{sequence_length: 1024, global_batch_size: 8, lora: {rank: 8, targets: %s}}",
+				k ? cases[i].as : "all-linear");
+			build(&p, cases[i].model, plan, cases[i].stack, 8);
+			n[k] = ft_model_lora_parameters(p.model, &p.plan->lora);
+			drop(&p);
+		}
+		near_frac(n[0], n[1], 1e-12);
 	}
 }
 
@@ -376,6 +421,7 @@ static void mistakes_are_told_with_their_place(void **state)
 		{ "mixtral-8x7b", "{rank: 4, targets: all}", "experts are not" },
 		{ "deepseek-v3", "{rank: 4}",
 		  "adapters on latent attention are not simulated, nor" },
+		{ "gemma4-e2b", "{rank: 4, targets: all-linear}", "own input" },
 		{ "qwen3-next-80b-a3b", "{rank: 4}", "adapters on linear attention" },
 		{ "nemotron-h-8b", "{rank: 4}",
 		  "a state space are not simulated; targets: mlp is" },
@@ -413,9 +459,10 @@ static void mistakes_are_told_with_their_place(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(adapters_have_the_parameters_that_mlperf_logs),
+		cmocka_unit_test(adapters_have_the_parameters_that_are_logged),
 		cmocka_unit_test(hooks_are_of_the_adapters_alone),
 		cmocka_unit_test(each_target_has_its_own_shape),
+		cmocka_unit_test(all_linear_is_each_module_of_the_class),
 		cmocka_unit_test(blocks_without_an_mlp_have_no_adapters_on_it),
 		cmocka_unit_test(frozen_products_run_twice_and_adapters_three_times),
 		cmocka_unit_test(outputs_are_scaled_and_norms_are_frozen),

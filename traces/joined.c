@@ -22,14 +22,12 @@
 
 bool joins_qkv(const struct builder *b)
 {
-	return b->rules->fused_qkv ||
-	       (b->rules->model_classes && b->model->joined_qkv != FT_APART);
+	return ft_stack_joins_qkv(b->stack, b->model->joined_qkv != FT_APART);
 }
 
 bool joins_gate_up(const struct builder *b)
 {
-	return b->rules->fused_gate_up ||
-	       (b->rules->model_classes && b->model->joined_gate_up);
+	return ft_stack_joins_gate_up(b->stack, b->model->joined_gate_up);
 }
 
 double joined_kept(const struct builder *b, const struct layer_sizes *s)

@@ -172,6 +172,8 @@ struct ft_plan_context {
 				 * the beginning of a sentence; NULL: one does */
 	bool any_layout, unsharded_pipeline; /* as of the plan */
 	bool unwrapped_alone;		     /* ddp of one replica is none */
+	bool joins_qkv,
+		joins_gate_up; /* one linear module, for adapters on all of them */
 	bool pairs_again; /* layers and experts may be computed again in pairs of passes */
 	bool open; /* for a search, which sets sizes later: those here are not meant */
 	struct ft_mark gpus; /* where the cluster's size was written */

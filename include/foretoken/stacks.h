@@ -424,6 +424,10 @@ const char *ft_stack_unfused(const struct ft_stack *stack, bool sinks, bool plai
 const char *ft_stack_no_context(const struct ft_stack *stack, bool sinks, bool plain,
 				bool capped);
 
+/* Are q, k and v one linear module of a layer, and gate and up? class_joins: in the model's class in Transformers. */
+bool ft_stack_joins_qkv(const struct ft_stack *stack, bool class_joins);
+bool ft_stack_joins_gate_up(const struct ft_stack *stack, bool class_joins);
+
 /* The stack's library for a generation of GPUs, loaded; the caller frees it. */
 struct ft_ccl *ft_stack_ccl(const struct ft_stack *stack, const char *generation,
 			    struct ft_error *err) __attribute__((warn_unused_result));
