@@ -68,13 +68,18 @@ static double clamp_kept(const struct builder *b)
 	return by_operation(b) ? 6 : 4;
 }
 
+/* Does the activation's backward read its result, which PyTorch's ReLU keeps, and not its input? */
+static bool reads_result(const struct builder *b, const struct ft_layer *l)
+{
+	return b->model->activation == FT_RELU &&
+	       b->rules->fusion != FT_FUSION_KERNELS && !l->experts;
+}
+
 /* Bytes per feature of an MLP's width: what its activation and its second product need. */
 static double width_kept(const struct builder *b, const struct ft_layer *l,
 			 unsigned set)
 {
 	bool gated = b->model->activation == FT_SWIGLU;
-	bool output = b->model->activation == FT_RELU &&
-		      b->rules->fusion != FT_FUSION_KERNELS && !l->experts;
 	bool apart = l->experts ? by_operation(b) && !has_compiled_gates(b) :
 				  by_operation(b) || gates_apart(b);
 	double gates = b->plan->fp8_gates ? 2 : 4;
@@ -85,8 +90,8 @@ static double width_kept(const struct builder *b, const struct ft_layer *l,
 		first += clamp_kept(b);
 	if (set & FT_MODULE_MLP_UP)
 		first -= gated ? gates : 2;
-	else if (output && second > 0)
-		first = 0; /* the second product's input is all that relu needs */
+	else if (reads_result(b, l) && second > 0)
+		first = 0; /* it is the second product's input */
 	return first + second;
 }
 
@@ -154,7 +159,7 @@ static double first_width(const struct builder *b, const struct layer_sizes *s)
 }
 
 /* What adapters add to it, less the inputs that frozen products do not need. Where a part of the
- * layer is computed again, its input stays whatever is trained. */
+ * layer is computed again, its input stays whatever is trained, and so does a ReLU's result. */
 static double frozen_inputs(const struct builder *b, const struct layer_sizes *s,
 			    unsigned set)
 {
@@ -164,7 +169,7 @@ static double frozen_inputs(const struct builder *b, const struct layer_sizes *s
 
 	input[SITE_QKV] = first;
 	input[SITE_UP] = set & again || !ft_layer_has_mlp(s->l) ? 0 : first;
-	if (!s->l->experts && !(set & FT_MODULE_MLP))
+	if (!s->l->experts && !(set & FT_MODULE_MLP) && !reads_result(b, s->l))
 		input[SITE_DOWN] = fmin(second_kept(b, s->l, set),
 					fmax(0, width_kept(b, s->l, set))) *
 				   (double)s->f;
