@@ -121,6 +121,14 @@ static void a_relu_keeps_its_result(void **state)
 		  1e-9);
 }
 
+/* The inputs of experts' second products, which alone may run again, are not kept in any case where these are frozen. */
+static void shared_experts_keep_no_more_when_others_run_again(void **state)
+{
+	(void)state;
+	near_frac(kept_of("llama4-scout", LORA AGAIN, MEGATRON),
+		  kept_of("llama4-scout", LORA NONE, MEGATRON), 1e-12);
+}
+
 #define NARROW ", sharding: none, master_weights: false, gradient_dtype: bf16"
 #define AUTOCAST ", sharding: ddp"
 
@@ -304,6 +312,7 @@ int main(void)
 		cmocka_unit_test(megatron_fuses_two_gates),
 		cmocka_unit_test(gates_may_be_kept_in_eight_bit),
 		cmocka_unit_test(a_relu_keeps_its_result),
+		cmocka_unit_test(shared_experts_keep_no_more_when_others_run_again),
 		cmocka_unit_test(classes_write_activations_out),
 		cmocka_unit_test(classes_write_layer_norms_out),
 		cmocka_unit_test(llama_4_computes_all_experts),

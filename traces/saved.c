@@ -111,6 +111,7 @@ static double experts_bytes(const struct builder *b, const struct layer_sizes *s
 	double input, each, shared, out = input_kept(b) * (double)l->expert_latent;
 	double output = b->rules->weighted_activation ? 0 : 2;
 	bool nameless = dispatches_by_mask(b) && set & FT_MODULE_NORM;
+	unsigned beside; /* of the set, what runs again in shared experts */
 
 	routed.format = b->plan->expert_precision;
 	input = nameless ? 0 : input_kept(&routed) * (double)b->plan->etp;
@@ -119,12 +120,13 @@ static double experts_bytes(const struct builder *b, const struct layer_sizes *s
 	if (set & FT_MODULE_EXPERTS)
 		return 0; /* from router to shared expert, from the layer's input */
 	copies *= (double)experts_rows(b);
+	beside = set & ~(unsigned)FT_MODULE_ACTIVATION;
 	each = width_kept(&routed, l, set);
-	shared = width_kept(b, l, set & ~(unsigned)FT_MODULE_ACTIVATION);
+	shared = width_kept(b, l, beside);
 	if (b->plan->lora.rank) {
 		input = out = 0;
 		each -= second_kept(&routed, l, set);
-		shared -= second_kept(b, l, set);
+		shared -= second_kept(b, l, beside);
 	}
 	copies *= experts_width(b);
 	return copies * (each * (double)l->expert_intermediate +
