@@ -342,6 +342,29 @@ static void heads_that_cannot_be_dealt_are_refused(void **state)
 	drop(&p);
 }
 
+/* To DTensors attention is one operator, of however many blocks and merges: as many micro-batches take the host as long with a
+ * context group as without one. */
+static void a_ring_is_one_operator_of_dtensors(void **state)
+{
+	double times[2];
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		struct parts p;
+
+		build(&p, DENSE,
+		      i ? "{sequence_length: 4096, global_batch_size: 4, "
+			  "sharding: fsdp, parallel: {tp: 2, cp: 4}}" :
+			  PLAN("sharding: fsdp, parallel: {tp: 2}"),
+		      "torch-2.11-eager", 8);
+		assert_int_equal(p.plan->micro_batches, 4);
+		times[i] = host_times(p.graph, FT_HOST_TENSOR_OP);
+		drop(&p);
+	}
+	assert_true(times[0] > 0);
+	near_frac(times[1], times[0], 1e-12);
+}
+
 /* Blocks of a ring are those of a causal square cut in 2 cp pieces; windows are not cut. */
 static void a_ring_runs_a_causal_block_and_full_ones(void **state)
 {
@@ -432,6 +455,7 @@ int main(void)
 		cmocka_unit_test(a_delta_rule_deals_its_heads_over_a_context_group),
 		cmocka_unit_test(adapters_may_have_a_way_of_their_own),
 		cmocka_unit_test(heads_that_cannot_be_dealt_are_refused),
+		cmocka_unit_test(a_ring_is_one_operator_of_dtensors),
 		cmocka_unit_test(a_ring_runs_a_causal_block_and_full_ones),
 		cmocka_unit_test(a_window_of_the_whole_sequence_is_none),
 	};

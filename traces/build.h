@@ -98,6 +98,8 @@ void segment_begin(struct builder *b, struct segment_key key, const char *name);
 uint32_t segment_end(struct builder *b);
 
 bool splits_by_dtensor(const struct builder *b);
+/* The host's time for DTensors of an eager operator that launches so many kernels; those that put_op launches have it. */
+void call_operator(struct builder *b, int launches);
 bool left_out(const struct builder *b); /* is what is put not of the part? */
 
 /* Ops of the segment being written; what is left out comes back, too, and is nowhere. */

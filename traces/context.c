@@ -55,6 +55,11 @@ static int64_t window_in(const struct builder *b, const struct ft_layer *l,
 	return whole ? 0 : window_of(b, l);
 }
 
+static int launches_of(enum ft_pass pass)
+{
+	return pass == FT_PASS_FORWARD ? 1 : 5;
+}
+
 static void attend(struct builder *b, const struct layer_sizes *s, enum ft_pass pass,
 		   struct blocks x)
 {
@@ -78,7 +83,7 @@ static void attend(struct builder *b, const struct layer_sizes *s, enum ft_pass 
 		w.attention.impl = b->rules->sink_attention;
 	else
 		w.attention.impl = b->rules->attention[0] ? b->rules->attention : NULL;
-	put_op(b, &w, FT_STREAM_COMPUTE, pass == FT_PASS_FORWARD ? 1 : 5);
+	put_op(b, &w, FT_STREAM_COMPUTE, launches_of(pass));
 }
 
 /* All whole chunks of a rank's own, each a sequence of its own. */
@@ -335,16 +340,17 @@ double kept_context_bytes(const struct builder *b, int64_t layer)
 	return keeps_context(b) ? context_bytes(b, layer) : 0;
 }
 
-static void fused_attention(struct builder *b, const struct layer_sizes *s,
-			    enum ft_pass pass)
+/* To its caller it is one operator, whose kernels, merges and exchanges then work on a rank's own tensors: torch's handler takes
+ * these out of DTensors (torch/distributed/tensor/experimental/_attention.py, _templated_ring_attention, read 2026-11-30). */
+static void attend_over_context(struct builder *b, const struct layer_sizes *s,
+				enum ft_pass pass)
 {
 	enum ft_context_parallel how = context_parallel(b->stack, b->plan);
+	bool was = b->of_shards;
 
-	if (is_masked(b, s->l))
-		attend_masked(b, s, pass);
-	else if (b->plan->cp == 1)
-		attend_chunks(b, s, pass, whole(b, s));
-	else if (how == FT_CP_ALL_GATHER)
+	call_operator(b, launches_of(pass));
+	b->of_shards = true;
+	if (how == FT_CP_ALL_GATHER)
 		all_gather(b, s, pass);
 	else if (how == FT_CP_ALL_TO_ALL)
 		all_to_all(b, s, pass);
@@ -352,6 +358,18 @@ static void fused_attention(struct builder *b, const struct layer_sizes *s,
 		gathered_ring(b, s, pass);
 	else
 		ring(b, s, pass);
+	b->of_shards = was;
+}
+
+static void fused_attention(struct builder *b, const struct layer_sizes *s,
+			    enum ft_pass pass)
+{
+	if (is_masked(b, s->l))
+		attend_masked(b, s, pass);
+	else if (b->plan->cp == 1)
+		attend_chunks(b, s, pass, whole(b, s));
+	else
+		attend_over_context(b, s, pass);
 }
 
 void attention_core(struct builder *b, const struct layer_sizes *s, bool backward)

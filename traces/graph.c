@@ -159,6 +159,12 @@ bool splits_by_dtensor(const struct builder *b)
 	return b->rules->tensor_parallel == FT_TP_DTENSOR && b->plan->tp > 1;
 }
 
+void call_operator(struct builder *b, int launches)
+{
+	if (splits_by_dtensor(b) && by_operation(b) && !b->of_shards)
+		host(b, FT_HOST_TENSOR_OP, launches);
+}
+
 struct ft_op *put_op(struct builder *b, const struct ft_work *work,
 		     enum ft_stream stream, int launches)
 {
@@ -181,9 +187,8 @@ struct ft_op *put_op(struct builder *b, const struct ft_work *work,
 		b->host_waited = op->host_waits = true;
 	if (stream == FT_STREAM_COMPUTE)
 		put_needs(b, op);
-	if (stream == FT_STREAM_COMPUTE && splits_by_dtensor(b) && by_operation(b) &&
-	    !b->of_shards)
-		host(b, FT_HOST_TENSOR_OP, launches);
+	if (stream == FT_STREAM_COMPUTE)
+		call_operator(b, launches);
 	if (stream == FT_STREAM_COMPUTE && b->record_next != FT_EVENT_NONE) {
 		op->record = (uint8_t)b->record_next;
 		b->record_next = FT_EVENT_NONE;
