@@ -124,8 +124,12 @@ static void a_gathered_ring_sends_gradients_round(void **state)
 		assert_int_equal(sum_of(p.graph, "cp_exchange").n, times * cp);
 		/* a block of its own tokens, and cp - 1 of others', both ways */
 		assert_int_equal(sum_of(p.graph, "attention").n, times * 2 * cp);
-		/* a window or no mask makes it one kernel, and sends as much */
+		/* as many without a mask; a window makes it one kernel, and sends as much */
 		p.model->causal = false;
+		rebuild(&p);
+		assert_int_equal(sum_of(p.graph, "attention").n, times * 2 * cp);
+		for (int l = 0; l < LAYERS; l++)
+			p.model->layer[l].window = S / 2;
 		rebuild(&p);
 		assert_int_equal(sum_of(p.graph, "attention").n, times * 2);
 		near_frac(sum_of(p.graph, "cp_exchange").bytes, times * cp * 2 * own,
@@ -365,17 +369,17 @@ static void a_ring_is_one_operator_of_dtensors(void **state)
 	near_frac(times[1], times[0], 1e-12);
 }
 
-/* Blocks of a ring are those of a causal square cut in 2 cp pieces; windows are not cut. */
+/* Blocks of a ring are those of a causal square cut in 2 cp pieces, or of a full one cut in cp; windows are not cut. */
 static void a_ring_runs_a_causal_block_and_full_ones(void **state)
 {
+	const struct ft_work *w;
 	struct parts p;
 	int causal = 0, full = 0;
 
 	(void)state;
 	build(&p, DENSE, PLAN("sharding: ddp, parallel: {cp: 4}"), "megatron-core", 8);
 	for (size_t i = 0; i < p.graph->n_works; i++) {
-		const struct ft_work *w = &p.graph->work[i];
-
+		w = &p.graph->work[i];
 		if (w->kind != FT_ATTENTION || w->attention.pass != FT_PASS_FORWARD)
 			continue;
 		assert_int_equal(w->attention.queries, S / 4);
@@ -387,6 +391,14 @@ static void a_ring_runs_a_causal_block_and_full_ones(void **state)
 	assert_int_equal(causal, 1);
 	assert_int_equal(full, 1);
 	near_frac(sum_in(p.graph, "forward", "attention").n, 4. * LAYERS * 8, 1e-12);
+	drop(&p);
+	build(&p, "{name: llama3-8b, num_hidden_layers: 2, is_causal: false}",
+	      PLAN("sharding: ddp, parallel: {cp: 4}"), "megatron-core", 8);
+	w = work_of(p.graph, "attention");
+	assert_int_equal(w->attention.queries, S / 4);
+	assert_int_equal(w->attention.keys, S / 4);
+	assert_false(w->attention.causal);
+	near_frac(sum_in(p.graph, "forward", "attention").n, 4. * 2 * 8, 1e-12);
 	drop(&p);
 	build(&p, "{name: mistral-7b, num_hidden_layers: 2, sliding_window: 2048}",
 	      PLAN("sharding: ddp, parallel: {cp: 4}"), "megatron-core", 8);

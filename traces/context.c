@@ -5,7 +5,8 @@
  * rank, so that all have the same work. Keys and values reach every rank
  *   ring         cp - 1 steps of send and receive beside the blocks that are there: one
  *                causal block of s/cp, then cp - 1 full blocks of s/cp x s/(2 cp), and a
- *                correction behind each but the first
+ *                correction behind each but the first. Without a causal mask there are no pieces: cp
+ *                full blocks of s/cp x s/cp, each of which corrects the whole output
  *   all_gather   before attention, which is one kernel; backward they are gathered
  *                again and their gradients reduced
  *   all_to_all   each rank gets all tokens of heads/cp heads, and gives its output back
@@ -153,7 +154,7 @@ static double own_kv(const struct layer_sizes *s)
 	return (double)(s->tokens * (s->k + s->v));
 }
 
-/* A block of its own tokens, then cp - 1 of half of them. between, if any, comes behind each. */
+/* A block of its own tokens, then cp - 1 of all of them, or under a causal mask of half. between, if any, comes behind each. */
 static void attend_blocks(struct builder *b, const struct layer_sizes *s,
 			  enum ft_pass pass,
 			  void (*between)(struct builder *, const struct layer_sizes *))
@@ -162,7 +163,8 @@ static void attend_blocks(struct builder *b, const struct layer_sizes *s,
 
 	x.keys = x.queries;
 	attend(b, s, pass, x);
-	x.keys = (x.queries + 1) / 2;
+	if (x.causal)
+		x.keys = (x.queries + 1) / 2;
 	x.causal = false;
 	for (int64_t i = 1; i < b->plan->cp; i++) {
 		if (between)
@@ -173,8 +175,7 @@ static void attend_blocks(struct builder *b, const struct layer_sizes *s,
 
 static bool in_one_kernel(const struct builder *b, const struct layer_sizes *s)
 {
-	return window_of(b, s->l) || (s->l->chunk && s->l->chunk < b->plan->sequence) ||
-	       !b->model->causal;
+	return window_of(b, s->l) || (s->l->chunk && s->l->chunk < b->plan->sequence);
 }
 
 static void ring(struct builder *b, const struct layer_sizes *s, enum ft_pass pass)
@@ -191,9 +192,10 @@ static void ring(struct builder *b, const struct layer_sizes *s, enum ft_pass pa
 		attend_chunks(b, s, pass, whole(b, s));
 	else
 		attend_blocks(b, s, pass, NULL);
-	/* a partial result in 16 bit is added to the sum in fp32, on average three
-	 * quarters of it in each step */
-	put_memory(b, "cp_correction", "default", 0.75 * 10 * out * (double)(cp - 1),
+	/* a partial result in 16 bit is added to the sum in fp32; under a causal mask on
+	 * average three quarters of it in each step */
+	put_memory(b, "cp_correction", "default",
+		   (b->model->causal ? 0.75 : 1) * 10 * out * (double)(cp - 1),
 		   (int)(2 * (cp - 1)));
 	need(b, FT_STREAM_CP);
 }
@@ -227,8 +229,8 @@ static void pass_gradients_on(struct builder *b, const struct layer_sizes *s)
  * Partial results are merged in fp32, and gradients are summed, joined for an exchange and cut
  * again. Bytes as a copy moves them, by kernels in recordings of 8,192 to 32,768 tokens on two
  * H100: a number of the output forward, of queries, keys and values backward. Eager ones are some
- * sixteen kernels a block. Only two context ranks were recorded: that each block beyond the second
- * moves as much as the second is assumed.
+ * sixteen kernels a block. Only two context ranks were recorded, under a causal mask: that each block beyond the second
+ * moves as much as the second is assumed, and that it does without the mask.
  */
 static void merge_blocks(struct builder *b, const struct layer_sizes *s, bool backward)
 {
