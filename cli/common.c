@@ -111,8 +111,8 @@ void remark_idle_keys(const struct ft_scenario *s, const char *label)
 	const char *key, *where;
 
 	for (size_t i = 0; (key = ft_scenario_idle(s, i, &where)); i++)
-		fprintf(stderr, "foretoken: %s%straining.%s has an effect only %s\n",
-			label, *label ? ": " : "", key, where);
+		fprintf(stderr, "foretoken: %s%s%s has an effect only %s\n", label,
+			*label ? ": " : "", key, where);
 }
 
 int complain(const struct ft_error *err)

@@ -54,6 +54,18 @@ static void rolled_back(const struct ft_reliability *r, double restart_s,
 	u->recovery = again / all;
 }
 
+/* Nothing fails: who states an interval stops for its checkpoints all the same. */
+static void never_back(const struct ft_reliability *r, struct ft_time_use *u)
+{
+	double all = r->interval_s + r->save_s;
+
+	if (!(r->interval_s > 0)) /* the best one has no end */
+		return;
+	u->interval_s = r->interval_s;
+	u->productive = r->interval_s / all;
+	u->checkpoint = r->save_s / all;
+}
+
 /* Moves a share of the productive time to something else. */
 static void takes(struct ft_time_use *u, double share, double *to)
 {
@@ -72,6 +84,8 @@ struct ft_time_use goodput_time_use(const struct ft_reliability *r)
 		takes(&u, r->failover_s / (r->mtbf_s + r->failover_s), &u.recovery);
 	else if (r->mtbf_s > 0)
 		rolled_back(r, r->restart_s + (cold ? r->repair_s : 0), &u);
+	else if (r->recovery != FT_RECOVERY_FAULT_TOLERANT)
+		never_back(r, &u);
 	if (r->mtbf_s > 0 && !cold && !r->spares) /* GPUs that wait for a repair */
 		out = r->blast_gpus * r->repair_s / (r->mtbf_s * r->gpus);
 	takes(&u, out / (1 + out), &u.repair);

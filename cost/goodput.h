@@ -10,6 +10,8 @@
  *   time that tau takes  E = M e^(R/M) (e^((tau+d)/M) - 1)       exact; productive: tau / E
  *   best tau             M (1 + W(-e^(-d/M-1)))                  W: Lambert's function
  *
+ *   without failures     E = tau + d                             the limit; tau is without end unless stated
+ *
  * Daly, FGCS 22 (2006), equation 20; its minimum in closed form. Young, CACM 17 (1974), is the
  * first-order approximation, which fails where saving takes long against M.
  *

@@ -86,7 +86,7 @@ static bool narrow_experts(const struct ft_scenario *s)
 
 /* What is stated as `nothing` asks for nothing, and may stand anywhere. */
 struct idle_key {
-	const char *path; /* below training */
+	const char *path; /* below training; of those that are told, all of it */
 	bool (*counts)(const struct ft_scenario *s);
 	bool alike; /* in all plans of a model, precision and stack */
 	const char *where, *nothing;
@@ -158,33 +158,53 @@ static bool one_kernel(const struct ft_scenario *s)
 				 s->model->plain != FT_PLAIN_NOT, s->model->score_cap);
 }
 
-/* These may stand: a sweep of tp, pp or ep begins at 1. They are told. */
+static bool fails(const struct ft_scenario *s)
+{
+	return s->terms.failures.failures_per_1000_node_days != 0;
+}
+
+/* Without failures a job stops for a checkpoint only where it is told when. */
+static bool saves(const struct ft_scenario *s)
+{
+	return fails(s) || s->terms.failures.interval_s > 0;
+}
+
+#define FAILS fails, true, "with failures_per_1000_node_days above 0"
+#define SAVES \
+	saves, true, "with an interval, or with failures_per_1000_node_days above 0"
+
+/* These may stand: a sweep of tp, pp or ep begins at 1, one of failures at 0. They are told. */
 static const struct idle_key told[] = {
-	{ "sync_each_micro_batch", each_may_reduce, false,
+	{ "training.sync_each_micro_batch", each_may_reduce, false,
 	  "without a pipeline, which reduces behind its last micro-batch under this stack",
 	  "true" },
-	{ "sequence_parallel", split, false, "with tp above 1", "false" },
-	{ "attention_precision", one_kernel, true, "where attention is one kernel",
-	  "bf16" },
-	{ "overlap.tp", split, false, "with tp above 1", "false" },
-	{ "overlap.pp", staged, false, "with pp above 1", "false" },
-	{ "parallel.vpp", staged, false, "with pp above 1", "1" },
-	{ "schedule", staged, false, "with pp above 1", "1f1b" },
-	{ "pipeline_flushes", staged, false, "with pp above 1", "1" },
-	{ "overlap.ep", paired, false,
+	{ "training.sequence_parallel", split, false, "with tp above 1", "false" },
+	{ "training.attention_precision", one_kernel, true,
+	  "where attention is one kernel", "bf16" },
+	{ "training.overlap.tp", split, false, "with tp above 1", "false" },
+	{ "training.overlap.pp", staged, false, "with pp above 1", "false" },
+	{ "training.parallel.vpp", staged, false, "with pp above 1", "1" },
+	{ "training.schedule", staged, false, "with pp above 1", "1f1b" },
+	{ "training.pipeline_flushes", staged, false, "with pp above 1", "1" },
+	{ "training.overlap.ep", paired, false,
 	  "with ep above 1 and several micro-batches, without fsdp and hsdp, and in a pipeline with vpp above 1, but not under zbv",
 	  "false" },
-	{ "moe_force_balance", may_be_forced, false,
+	{ "training.moe_force_balance", may_be_forced, false,
 	  "with ep above 1, under a stack with expert_spread or forced_in_turn",
 	  "false" },
+	{ "cost.goodput.checkpoint", SAVES, NULL },
+	{ "cost.goodput.storage_bandwidth", SAVES, NULL },
+	{ "cost.goodput.restart", FAILS, NULL },
+	{ "cost.goodput.repair", FAILS, NULL },
+	{ "cost.goodput.failover", FAILS, NULL },
 };
 enum { TOLD = sizeof(told) / sizeof(*told) };
 
-/* The value of a key that a `training` map states and that has no effect; else NULL. */
-static const struct node *idle(const struct ft_scenario *s, const struct node *training,
+/* The value of a key that a map states and that has no effect; else NULL. */
+static const struct node *idle(const struct ft_scenario *s, const struct node *map,
 			       const struct idle_key *key)
 {
-	const struct node *n = node_path(training, key->path);
+	const struct node *n = node_path(map, key->path);
 
 	if (node_is_null(n) || key->counts(s) ||
 	    (key->nothing && node_says(n, key->nothing)))
@@ -194,10 +214,8 @@ static const struct node *idle(const struct ft_scenario *s, const struct node *t
 
 const char *ft_scenario_idle(const struct ft_scenario *s, size_t i, const char **where)
 {
-	const struct node *training = node_get(s->given, "training");
-
 	for (size_t k = 0; k < TOLD; k++)
-		if (idle(s, training, &told[k]) && !i--) {
+		if (idle(s, s->given, &told[k]) && !i--) {
 			*where = told[k].where;
 			return told[k].path;
 		}

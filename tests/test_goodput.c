@@ -218,6 +218,30 @@ static void what_never_fails_is_never_recovered(void **state)
 	}
 }
 
+/* Checkpoints at a stated interval cost what they cost where failures are ever fewer. */
+static void without_failures_an_interval_still_costs(void **state)
+{
+	(void)state;
+	for (int how = 0; how <= FT_RECOVERY_COLD; how++) {
+		struct ft_reliability r = { .gpus = 8,
+					    .recovery = how,
+					    .save_s = 600,
+					    .restart_s = 900,
+					    .repair_s = 3600,
+					    .interval_s = 60,
+					    .spares = true };
+		struct ft_time_use never = goodput_time_use(&r), seldom;
+
+		r.mtbf_s = 1e13;
+		seldom = goodput_time_use(&r);
+		assert_near(never.productive, 60 / 660., 1e-15);
+		assert_near(never.checkpoint, 600 / 660., 1e-15);
+		assert_near(never.productive, seldom.productive, 1e-6);
+		assert_near(never.checkpoint, seldom.checkpoint, 1e-6);
+		assert_true(never.interval_s == seldom.interval_s);
+	}
+}
+
 static void small_losses_add_up(void **state)
 {
 	struct ft_reliability r = { .gpus = 8,
@@ -246,6 +270,7 @@ int main(void)
 		cmocka_unit_test(llama_3s_effective_time_comes_out),
 		cmocka_unit_test(ways_to_recover_are_told_apart),
 		cmocka_unit_test(what_never_fails_is_never_recovered),
+		cmocka_unit_test(without_failures_an_interval_still_costs),
 		cmocka_unit_test(small_losses_add_up),
 	};
 

@@ -94,7 +94,7 @@ void ft_scenario_free(struct ft_scenario *scenario);
 /* Did nobody give this key? */
 bool ft_scenario_assumes(const struct ft_scenario *scenario, const char *key);
 
-/* The i-th key of `training` that is stated and does nothing in this plan, though it may stand,
+/* The i-th key, dotted, that is stated and does nothing in this scenario, though it may stand,
  * and where it would; NULL after the last. */
 const char *ft_scenario_idle(const struct ft_scenario *scenario, size_t i,
 			     const char **where);
