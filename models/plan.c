@@ -359,8 +359,7 @@ static bool set_shard(struct draft *d)
 
 	plan_unwrap(plan, d->context);
 	plan->shard = !ft_plan_divides(plan) ? 1 :
-		      plan->sharding == FT_ZERO1 || plan->sharding == FT_ZERO2 ?
-					       plan->zero_group :
+		      ft_plan_zero(plan)     ? plan->zero_group :
 					       same;
 	if (plan->sharding == FT_ALONE && same > 1)
 		return reader_fail(

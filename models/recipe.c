@@ -392,11 +392,11 @@ bool recipe_check(struct reader *r, const struct ft_model *model, struct ft_plan
 				   "%lld is more than the model's %lld layers",
 				   (long long)plan->offload_layers,
 				   (long long)model->n_layers);
-	if (read_has(r, "zero_group") && same % plan->zero_group)
+	if (read_has(r, "zero_group") && ft_plan_zero(plan) && same % plan->zero_group)
 		return reader_fail(r, "zero_group",
 				   "%lld does not divide the %lld ranks of dp x cp",
 				   (long long)plan->zero_group, (long long)same);
-	if (!plan->zero_group)
+	if (!plan->zero_group || !ft_plan_zero(plan))
 		plan->zero_group = same;
 	return true;
 }
@@ -433,6 +433,11 @@ void plan_unwrap(struct ft_plan *p, const struct ft_plan_context *context)
 bool ft_plan_divides(const struct ft_plan *p)
 {
 	return p->sharding > FT_DDP;
+}
+
+bool ft_plan_zero(const struct ft_plan *p)
+{
+	return p->sharding == FT_ZERO1 || p->sharding == FT_ZERO2;
 }
 
 bool plan_reshards(const struct ft_plan *p)

@@ -102,9 +102,9 @@ static bool recipe_fits(struct ft_plan *p, const struct ft_model *m)
 		p->recompute_layers = 0;
 	else if (p->recompute_layers < 0)
 		p->recompute_layers = m->n_layers;
-	if (p->zero_group && same % p->zero_group)
+	if (p->zero_group && ft_plan_zero(p) && same % p->zero_group)
 		return false;
-	if (!p->zero_group)
+	if (!p->zero_group || !ft_plan_zero(p))
 		p->zero_group = same;
 	return true;
 }

@@ -29,7 +29,7 @@ static bool shard_groups(const struct ft_scenario *s)
 
 static bool zero(const struct ft_scenario *s)
 {
-	return s->plan->sharding == FT_ZERO1 || s->plan->sharding == FT_ZERO2;
+	return ft_plan_zero(s->plan);
 }
 
 static bool buckets(const struct ft_scenario *s)
@@ -81,46 +81,42 @@ static bool narrow_experts(const struct ft_scenario *s)
 	return narrow(s) && routed(s);
 }
 
-#define NARROW narrow, true, "with an 8-bit or 4-bit precision"
-#define ROUTED routed, true, "in models with experts"
+#define NARROW narrow, "with an 8-bit or 4-bit precision"
+#define ROUTED routed, "in models with experts"
 
 /* What is stated as `nothing` asks for nothing, and may stand anywhere. */
 struct idle_key {
 	const char *path; /* below training; of those that are told, all of it */
 	bool (*counts)(const struct ft_scenario *s);
-	bool alike; /* in all plans of a model, precision and stack */
 	const char *where, *nothing;
 };
 
 static const struct idle_key keys[] = {
-	{ "recompute_layers", again_whole, false, "under 'recompute: full'", "0" },
-	{ "recompute_modules", again_some, false, "under 'recompute: selective'",
-	  NULL },
+	{ "recompute_layers", again_whole, "under 'recompute: full'", "0" },
+	{ "recompute_modules", again_some, "under 'recompute: selective'", NULL },
 	{ "fp8_recipe", NARROW, NULL },
 	{ "attention_precision", NARROW, "bf16" },
-	{ "expert_precision", narrow_experts, true,
+	{ "expert_precision", narrow_experts,
 	  "with an 8-bit or 4-bit precision in models with experts", NULL },
-	{ "shard", shard_groups, false, "with sharding hsdp", NULL },
-	{ "zero_group", zero, false, "with sharding zero1 or zero2", NULL },
-	{ "overlap.dp", buckets, false, "with sharding ddp, zero1 or zero2", "true" },
+	{ "shard", shard_groups, "with sharding hsdp", NULL },
+	{ "zero_group", zero, "with sharding zero1 or zero2", NULL },
+	{ "overlap.dp", buckets, "with sharding ddp, zero1 or zero2", "true" },
 	/* FSDP gathers each unit ahead, whatever is said */
-	{ "overlap.param_gather", whole_weights, false, "with sharding zero1 or zero2",
-	  NULL },
-	{ "overlap.param_gather", zero, false, "with sharding zero1 or zero2",
-	  "false" },
-	{ "reshard_after_forward", units_may_stay, false,
+	{ "overlap.param_gather", whole_weights, "with sharding zero1 or zero2", NULL },
+	{ "overlap.param_gather", zero, "with sharding zero1 or zero2", "false" },
+	{ "reshard_after_forward", units_may_stay,
 	  "with sharding fsdp or hsdp, under a stack that does not scan the layers",
 	  "true" },
-	{ "sync_each_micro_batch", sharded_units, false, "with sharding fsdp or hsdp",
+	{ "sync_each_micro_batch", sharded_units, "with sharding fsdp or hsdp",
 	  "true" },
 	{ "parallel.ep", ROUTED, "1" },
 	{ "parallel.etp", ROUTED, "1" },
 	{ "overlap.ep", ROUTED, "false" },
 	{ "moe_dispatcher", ROUTED, NULL },
-	{ "moe_capacity_factor", chosen, true,
-	  "where each token goes to some of the experts", "0" },
-	{ "moe_force_balance", chosen, true,
-	  "where each token goes to some of the experts", "false" },
+	{ "moe_capacity_factor", chosen, "where each token goes to some of the experts",
+	  "0" },
+	{ "moe_force_balance", chosen, "where each token goes to some of the experts",
+	  "false" },
 	{ "grouped_experts", ROUTED, NULL },
 	{ "fused_experts", ROUTED, "false" },
 };
@@ -169,27 +165,26 @@ static bool saves(const struct ft_scenario *s)
 	return fails(s) || s->terms.failures.interval_s > 0;
 }
 
-#define FAILS fails, true, "with failures_per_1000_node_days above 0"
-#define SAVES \
-	saves, true, "with an interval, or with failures_per_1000_node_days above 0"
+#define FAILS fails, "with failures_per_1000_node_days above 0"
+#define SAVES saves, "with an interval, or with failures_per_1000_node_days above 0"
 
 /* These may stand: a sweep of tp, pp or ep begins at 1, one of failures at 0. They are told. */
 static const struct idle_key told[] = {
-	{ "training.sync_each_micro_batch", each_may_reduce, false,
+	{ "training.sync_each_micro_batch", each_may_reduce,
 	  "without a pipeline, which reduces behind its last micro-batch under this stack",
 	  "true" },
-	{ "training.sequence_parallel", split, false, "with tp above 1", "false" },
-	{ "training.attention_precision", one_kernel, true,
-	  "where attention is one kernel", "bf16" },
-	{ "training.overlap.tp", split, false, "with tp above 1", "false" },
-	{ "training.overlap.pp", staged, false, "with pp above 1", "false" },
-	{ "training.parallel.vpp", staged, false, "with pp above 1", "1" },
-	{ "training.schedule", staged, false, "with pp above 1", "1f1b" },
-	{ "training.pipeline_flushes", staged, false, "with pp above 1", "1" },
-	{ "training.overlap.ep", paired, false,
+	{ "training.sequence_parallel", split, "with tp above 1", "false" },
+	{ "training.attention_precision", one_kernel, "where attention is one kernel",
+	  "bf16" },
+	{ "training.overlap.tp", split, "with tp above 1", "false" },
+	{ "training.overlap.pp", staged, "with pp above 1", "false" },
+	{ "training.parallel.vpp", staged, "with pp above 1", "1" },
+	{ "training.schedule", staged, "with pp above 1", "1f1b" },
+	{ "training.pipeline_flushes", staged, "with pp above 1", "1" },
+	{ "training.overlap.ep", paired,
 	  "with ep above 1 and several micro-batches, without fsdp and hsdp, and in a pipeline with vpp above 1, but not under zbv",
 	  "false" },
-	{ "training.moe_force_balance", may_be_forced, false,
+	{ "training.moe_force_balance", may_be_forced,
 	  "with ep above 1, under a stack with expert_spread or forced_in_turn",
 	  "false" },
 	{ "cost.goodput.checkpoint", SAVES, NULL },
@@ -235,29 +230,23 @@ const char *scenario_idle_value(const struct ft_scenario *s, const char *path)
 	return NULL;
 }
 
-static bool no_idle_key(const struct ft_scenario *s, const struct node *training,
-			bool open, struct ft_error *err)
+bool scenario_no_idle_key(const struct ft_scenario *s, const struct node *training,
+			  const struct ft_plan *plan, size_t n, struct ft_error *err)
 {
-	for (size_t i = 0; i < KEYS; i++) {
-		const struct node *n = idle(s, training, &keys[i]);
+	struct ft_scenario one = *s;
 
-		if (n && (keys[i].alike || !open))
-			return ft_fail(err, &n->mark, "%s has an effect only %s",
-				       keys[i].path, keys[i].where);
+	for (size_t k = 0; k < KEYS; k++) {
+		const struct node *in_vain = NULL;
+
+		for (size_t i = 0; i < n && (in_vain || !i); i++) {
+			one.plan = &plan[i];
+			in_vain = idle(&one, training, &keys[k]);
+		}
+		if (in_vain)
+			return ft_fail(err, &in_vain->mark, "%s has an effect only %s",
+				       keys[k].path, keys[k].where);
 	}
 	return true;
-}
-
-bool scenario_no_idle_key(const struct ft_scenario *s, const struct node *training,
-			  struct ft_error *err)
-{
-	return no_idle_key(s, training, false, err);
-}
-
-bool scenario_no_vain_key(const struct ft_scenario *s, const struct node *training,
-			  struct ft_error *err)
-{
-	return no_idle_key(s, training, true, err);
 }
 
 /* Not every GPU multiplies in every format: refused where the precision was said. */

@@ -32,15 +32,11 @@ size_t scenario_keys(const struct scenario_key **key);
 struct node *scenario_resolve(struct arena *mem, const struct ft_scenario *s);
 
 /* Where the key does nothing in this scenario, as it is about experts, say, of which its model has
- * none: the value that may stand there ("null": none), else NULL. And: none other is stated in its
- * `training` (study/idle_keys.c). */
+ * none: the value that may stand there ("null": none), else NULL. And: no key is stated in its
+ * `training` that does nothing in any of n plans (study/idle_keys.c). */
 const char *scenario_idle_value(const struct ft_scenario *s, const char *path);
 bool scenario_no_idle_key(const struct ft_scenario *s, const struct node *training,
-			  struct ft_error *err);
-
-/* The same of an open plan: keys that do nothing in this model and precision, however the plan is completed. */
-bool scenario_no_vain_key(const struct ft_scenario *s, const struct node *training,
-			  struct ft_error *err);
+			  const struct ft_plan *plan, size_t n, struct ft_error *err);
 
 /* Does the GPU multiply in the plan's format? */
 bool scenario_multiplies(const struct ft_scenario *s, const struct node *training,

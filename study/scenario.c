@@ -122,7 +122,8 @@ static bool load_plan(struct whole *w, const struct node *training,
 	if (w->plan)
 		ft_model_fit(w->model, w->plan);
 	return w->plan && scenario_multiplies(s, training, err) &&
-	       (depth == SCENARIO_LENIENT || scenario_no_idle_key(s, training, err));
+	       (depth == SCENARIO_LENIENT ||
+		scenario_no_idle_key(s, training, s->plan, 1, err));
 }
 
 static bool load_work(struct whole *w, struct reader *r, struct ft_error *err)

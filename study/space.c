@@ -346,6 +346,29 @@ static bool stages_given(const struct space *sp, struct ft_error *err)
 		       "simulate the plan as it is");
 }
 
+/* A key is refused that does nothing in any plan of the search: on these two axes it hangs whether one does. */
+static bool no_vain_key(const struct space *sp, struct ft_error *err)
+{
+	const struct space_axis *sharding = &sp->axis[AXIS_SHARDING];
+	const struct space_axis *recompute = &sp->axis[AXIS_RECOMPUTE];
+	const struct ft_scenario *s = sp->scenario;
+	struct arena mem = { 0 };
+	struct ft_plan *plan =
+		ARENA_ARRAY(&mem, sharding->n * recompute->n, struct ft_plan);
+	size_t n = 0;
+	bool ok;
+
+	for (size_t i = 0; i < sharding->n; i++)
+		for (size_t k = 0; k < recompute->n; k++) {
+			plan[n] = *s->plan;
+			plan[n].sharding = (enum ft_sharding)sharding->value[i];
+			plan[n++].recompute = (enum ft_recompute)recompute->value[k];
+		}
+	ok = scenario_no_idle_key(s, node_get(s->given, "training"), plan, n, err);
+	arena_release(&mem);
+	return ok;
+}
+
 bool space_open(struct space *sp, const struct ft_scenario *s,
 		const char *const *free_key, size_t n_free, struct ft_error *err)
 {
@@ -369,9 +392,8 @@ bool space_open(struct space *sp, const struct ft_scenario *s,
 		node_is_null(node_path(s->given, "training.overlap.param_gather")) &&
 		node_is_null(node_path(s->stack->defaults, "overlap.param_gather"));
 	space_values(sp);
-	ok = scenario_no_vain_key(s, node_get(s->given, "training"), err) &&
-	     known_keys(free_key, n_free, err) && stages_given(sp, err) &&
-	     hold_stated(sp, free_key, n_free, err);
+	ok = known_keys(free_key, n_free, err) && stages_given(sp, err) &&
+	     hold_stated(sp, free_key, n_free, err) && no_vain_key(sp, err);
 	for (int i = 0; i < AXES; i++)
 		sp->combinations *= (double)sp->axis[i].n;
 	if (ok && !descend(sp, &c, 0, layers))

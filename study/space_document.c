@@ -64,6 +64,13 @@ static bool unsaid(const struct space *sp, enum axis axis, int64_t value,
 	}
 }
 
+/* Is the key of plans that are sharded in another way? */
+static bool unconcerned(enum axis axis, const struct ft_plan *p)
+{
+	return (axis == AXIS_ZERO_GROUP && !ft_plan_zero(p)) ||
+	       (axis == AXIS_SHARD && p->sharding != FT_HSDP);
+}
+
 /* Take a key out of the map that holds it. */
 static void drop(struct node *root, const char *dotted)
 {
@@ -101,9 +108,10 @@ struct node *space_document(const struct space *sp, const struct candidate *c,
 		struct node *word;
 		const char *text;
 
-		if (sp->axis[i].stated)
+		if (sp->axis[i].stated && !unconcerned((enum axis)i, &p))
 			continue;
-		if (unsaid(sp, (enum axis)i, value, &p)) {
+		if (unconcerned((enum axis)i, &p) ||
+		    unsaid(sp, (enum axis)i, value, &p)) {
 			drop(root, space_key((size_t)i)); /* what was freed */
 			continue;
 		}

@@ -9,6 +9,7 @@
 #include "foretoken/study.h"
 #include "study/keys.h"
 #include "study/shelf.h"
+#include "study/space.h"
 
 /* Dense, bf16, zero1, nothing recomputed; and the same where each of the keys counts. */
 #define DENSE "llama3-8b"
@@ -192,12 +193,81 @@ static void a_format_that_the_gpu_has_not_is_refused(void **state)
 	arena_release(&mem);
 }
 
+/* Legal plans of one sharding in a search, and what was wrong with it. */
+static size_t searched(const char *more, enum ft_sharding sharding,
+		       struct ft_error *err)
+{
+	struct ft_shelf *shelf = ft_shelf_new();
+	struct arena mem = { 0 };
+	const char *text = arena_printf(
+		&mem,
+		"{model: llama3-8b, cluster: {gpu: h100-sxm, gpus: 16}, stack: generic, "
+		"training: {sequence_length: 2048, global_batch_size: 32%s}}",
+		more);
+	struct node *root = node_read_text(&mem, "s", text, strlen(text), err);
+	struct ft_scenario *s = scenario_open(shelf, root, "s", err);
+	int64_t layers[64];
+	struct ft_plan plan;
+	struct space sp;
+	size_t n = 0;
+
+	ok_or_say(s, *err);
+	if (space_open(&sp, s, NULL, 0, err)) {
+		for (size_t i = 0; i < sp.n; i++) {
+			assert_true(space_plan(&sp, &sp.candidate[i], &plan, layers));
+			n += plan.sharding == sharding;
+		}
+		space_close(&sp);
+	}
+	ft_scenario_free(s);
+	ft_shelf_free(shelf);
+	arena_release(&mem);
+	return n;
+}
+
+/* It is of the plans that it concerns, and leaves the others what they are without it. */
+static void a_search_holds_a_key_where_it_counts(void **state)
+{
+	static const struct {
+		const char *said, *beside;
+		enum ft_sharding where, elsewhere;
+	} of[] = {
+		{ ", zero_group: 16", ", sharding: ddp", FT_ZERO1, FT_DDP },
+		{ ", zero_group: 4", ", sharding: fsdp", FT_ZERO2, FT_FSDP },
+		{ ", shard: 2", ", sharding: fsdp", FT_HSDP, FT_ZERO1 },
+		{ ", shard: 4", ", sharding: zero1", FT_HSDP, FT_DDP },
+		{ ", reshard_after_forward: false", ", sharding: ddp", FT_FSDP,
+		  FT_DDP },
+		{ ", sync_each_micro_batch: false", ", sharding: zero1", FT_HSDP,
+		  FT_ZERO1 },
+		{ ", overlap: {dp: false}", ", sharding: hsdp", FT_DDP, FT_HSDP },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(of) / sizeof(*of); i++) {
+		struct ft_error err = { .text = "" };
+		struct arena mem = { 0 };
+
+		assert_true(searched(of[i].said, of[i].where, &err) > 0);
+		assert_int_equal(searched(of[i].said, of[i].elsewhere, &err),
+				 searched("", of[i].elsewhere, &err));
+		assert_string_equal(err.text, "");
+		assert_int_equal(
+			searched(arena_printf(&mem, "%s%s", of[i].beside, of[i].said),
+				 of[i].where, &err),
+			0);
+		assert_non_null(strstr(err.text, "has an effect only with sharding"));
+		arena_release(&mem);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_capacity_means_nothing_where_experts_compute_all),
 		cmocka_unit_test(what_would_do_nothing_is_refused),
 		cmocka_unit_test(a_format_that_the_gpu_has_not_is_refused),
+		cmocka_unit_test(a_search_holds_a_key_where_it_counts),
 		cmocka_unit_test(an_answer_says_that_it_does_nothing),
 	};
 

@@ -224,6 +224,8 @@ int64_t ft_plan_expert_shard(const struct ft_plan *plan);
 int64_t ft_plan_near_shard(const struct ft_plan *plan, int64_t ranks_per_node);
 /* Do replicas divide any state among themselves: zero1 and beyond? */
 bool ft_plan_divides(const struct ft_plan *plan);
+/* Is it zero1 or zero2, which alone have a zero_group? */
+bool ft_plan_zero(const struct ft_plan *plan);
 /* Where in the model a stage's chunk is, from 0: chunk c of stage s at c pp + s, but where
  * the stages are folded. And whose a place is. */
 int64_t ft_plan_place(const struct ft_plan *plan, int64_t stage, int64_t chunk);
