@@ -1,16 +1,20 @@
 /* reports/emit_lines.c - one line of a framework's arguments, as that framework writes it */
 #include <inttypes.h>
 #include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
 
+#include "base/arena.h"
 #include "reports/emit.h"
 
 void emit(struct sheet *t, const char *name, const char *fmt, ...)
 {
-	char value[1024];
+	char *value = NULL;
 	va_list args;
 
 	va_start(args, fmt);
-	vsnprintf(value, sizeof(value), fmt, args);
+	if (vasprintf(&value, fmt, args) < 0)
+		out_of_memory();
 	va_end(args);
 	switch (t->of) {
 	case FT_MEGATRON:
@@ -28,6 +32,7 @@ void emit(struct sheet *t, const char *name, const char *fmt, ...)
 	default:
 		fprintf(t->out, "  %s: %s\n", name, *value ? value : "true");
 	}
+	free(value);
 }
 
 void emit_int(struct sheet *t, const char *name, int64_t value)
