@@ -7,7 +7,8 @@
  * torchtitan/config/job_config.py (pytorch/torchtitan, commit 000204a4); NeMo and Megatron
  * Bridge take the fields of Megatron Core's ModelParallelConfig and TransformerConfig; Primus
  * takes Megatron-LM's arguments, with underscores, as overrides of its module pre_trainer.
- * Those of experts, optimizers and host memory were read on 2026-11-23.
+ * Those of experts, optimizers and host memory were read on 2026-11-23. What an interleaved
+ * pipeline takes: megatron/core/pipeline_parallel/schedules.py, read on 2026-11-30.
  * What has no name there is said in a comment, and nothing is made up for it.
  */
 #include <inttypes.h>
@@ -98,6 +99,42 @@ static void megatron_layout(struct sheet *t)
 	free(text);
 }
 
+/* Megatron Core interleaves groups of n micro-batches, pp of them unless told, and refuses n beyond pp to m and a last group of
+ * fewer than pp; a plan's last group may be narrower (models/interleave.h). The least n that it takes; 0: none. */
+static int64_t group_size(int64_t pp, int64_t m)
+{
+	for (int64_t n = pp; n <= m; n++)
+		if (m % n == 0 || m % n >= pp)
+			return n;
+	return 0;
+}
+
+static void megatron_groups(struct sheet *t)
+{
+	const struct ft_plan *p = t->p;
+	int64_t m = p->micro_batches, n = group_size(p->pp, m);
+
+	if (p->pp == 1 || p->vpp == 1 || n == p->pp)
+		return;
+	if (!n) {
+		emit_unknown(t,
+			     "%" PRId64 " micro-batches; Megatron Core interleaves no "
+			     "fewer than the stages, %" PRId64,
+			     m, p->pp);
+		return;
+	}
+	emit_int(t,
+		 t->of == FT_MEGATRON ?
+			 "microbatch_group_size_per_virtual_pipeline_stage" :
+			 "microbatch_group_size_per_vp_stage",
+		 n);
+	emit_unknown(t,
+		     "micro-batches in groups of %" PRId64 " and a rest of %" PRId64
+		     ", which Megatron Core refuses; groups of %" PRId64
+		     " keep more activations",
+		     p->pp, m % p->pp, n);
+}
+
 static void megatron_split(struct sheet *t)
 {
 	const struct ft_plan *p = t->p;
@@ -110,6 +147,7 @@ static void megatron_split(struct sheet *t)
 			 t->of == FT_NEMO ? "virtual_pipeline_model_parallel_size" :
 					    "num_virtual_stages_per_pipeline_rank",
 			 p->vpp);
+	megatron_groups(t);
 	if (!even) {
 		megatron_layout(t);
 	} else if (!emit_even_stages(p)) {

@@ -3,11 +3,33 @@
  *
  * Names: torchtitan/config/job_config.py (pytorch/torchtitan, commit 000204a4, read on
  * 2026-11-22; expert_parallel_comm_backend, moe_force_load_balance and dtype on 2026-11-23).
+ * What it refuses at its start, read on 2026-11-30: torchtitan/distributed/parallel_dims.py, and
+ * PyTorch's torch/distributed/pipelining/schedules.py.
  */
 #include <inttypes.h>
 #include <stdio.h>
 
 #include "reports/emit.h"
+
+/* PyTorch's schedules of one chunk a stage want a micro-batch for each stage, those that go round (not ZBV and DualPipeV, which
+ * fold) equal rounds of at least pp. */
+static void titan_micro_batches(struct sheet *t)
+{
+	const struct ft_plan *p = t->p;
+	int64_t m = ft_plan_run(p), rounds = m / p->pp;
+
+	if (p->vpp == 1 && m < p->pp)
+		emit_unknown(t,
+			     "%" PRId64
+			     " micro-batches, fewer than the stages, %" PRId64
+			     ", which PyTorch's schedules of one chunk a stage refuse",
+			     m, p->pp);
+	if (p->vpp > 1 && !ft_schedule_folds(p->schedule) && rounds && m % rounds)
+		emit_unknown(t,
+			     "%" PRId64 " micro-batches, which are not %" PRId64
+			     " equal rounds, as PyTorch's schedules want",
+			     m, rounds);
+}
 
 static void titan_pipeline(struct sheet *t)
 {
@@ -28,6 +50,7 @@ static void titan_pipeline(struct sheet *t)
 	     p->schedule == FT_INTERLEAVED ? "Interleaved1F1B" :
 					     "1F1B");
 	emit_int(t, "pipeline_parallel_microbatch_size", p->micro_batch);
+	titan_micro_batches(t);
 	if (!emit_even_stages(p)) {
 		emit_unknown(t, "layers are not even over the pipeline's stages");
 		return;
@@ -58,18 +81,50 @@ static void titan_shards_otherwise(struct sheet *t, bool fsdp)
 		emit_unknown(t, "sharding: %s", ft_sharding_name(p->sharding));
 }
 
+/* Over how many ranks of dp weights are divided; 0: torchtitan has no such mesh. */
+static int64_t titan_shard(const struct ft_plan *p)
+{
+	if (p->sharding != FT_FSDP && p->sharding != FT_HSDP)
+		return 1;
+	return p->shard % p->cp ? 0 : p->shard / p->cp;
+}
+
 static void titan_sharding(struct sheet *t)
 {
 	const struct ft_plan *p = t->p;
 	bool fsdp = p->sharding == FT_FSDP || p->sharding == FT_HSDP;
-	int64_t shard = fsdp ? p->shard / (p->shard % p->cp ? 1 : p->cp) : 1;
+	int64_t shard = titan_shard(p);
 
 	titan_shards_otherwise(t, fsdp);
-	emit_int(t, "data_parallel_replicate_degree", p->dp / (shard ? shard : 1));
-	emit_int(t, "data_parallel_shard_degree", shard);
+	if (shard) {
+		emit_int(t, "data_parallel_replicate_degree", p->dp / shard);
+		emit_int(t, "data_parallel_shard_degree", shard);
+	}
 	if (fsdp)
 		emit(t, "fsdp_reshard_after_forward", "\"%s\"",
 		     p->reshard_after_forward ? "always" : "never");
+}
+
+/* Experts are dealt to all ranks of tp and cp and to some of those that divide the weights. */
+static void titan_dealt(struct sheet *t)
+{
+	const struct ft_plan *p = t->p;
+	int64_t inner = p->tp * p->cp, shard = titan_shard(p);
+
+	if (p->etp > 1)
+		emit_unknown(t, "etp %" PRId64, p->etp);
+	if (p->ep == 1)
+		return;
+	if (!shard)
+		emit_unknown(t, "ep %" PRId64, p->ep);
+	else if (p->ep % inner || shard * inner % p->ep)
+		emit_unknown(t,
+			     "ep %" PRId64
+			     "; torchtitan takes a multiple of cp x tp, %" PRId64
+			     ", that divides dp_shard x cp x tp, %" PRId64,
+			     p->ep, inner, shard * inner);
+	else
+		emit_int(t, "expert_parallel_degree", p->ep);
 }
 
 static void titan_experts(struct sheet *t)
@@ -187,6 +242,8 @@ void emit_titan(struct sheet *t)
 	emit_int(t, "seq_len", p->sequence);
 	if (p->moment_dtype != FT_DTYPES)
 		emit_unknown(t, "moment_dtype: %s", ft_dtype_name(p->moment_dtype));
+	if (p->master_weights && p->master != FT_MASTER_FP32)
+		emit_unknown(t, "master_dtype: %s", ft_master_name(p->master));
 	if (!p->master_weights)
 		emit(t, "dtype", "\"bfloat16\"");
 	if (p->offload_state == FT_OFFLOAD_ALL)
@@ -197,10 +254,7 @@ void emit_titan(struct sheet *t)
 		emit(t, "enable_async_tensor_parallel", "%s", "");
 	titan_pipeline(t);
 	emit_int(t, "context_parallel_degree", p->cp);
-	if (p->ep > 1)
-		emit_int(t, "expert_parallel_degree", p->ep);
-	if (p->etp > 1)
-		emit_unknown(t, "etp %" PRId64, p->etp);
+	titan_dealt(t);
 	titan_sharding(t);
 	titan_experts(t);
 	titan_recompute(t);

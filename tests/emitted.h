@@ -2,72 +2,7 @@
 #ifndef TESTS_EMITTED_H
 #define TESTS_EMITTED_H
 
-#include "base/arena.h"
-#include "foretoken/reports.h"
-#include "foretoken/study.h"
-#include "tests/check.h"
-
-enum { LINES = 80 };
-
-struct lines {
-	struct arena *mem;
-	enum ft_framework of;
-	const struct ft_scenario *s;
-	const struct ft_plan *p;
-	bool routed;
-	size_t n;
-	const char *line[LINES];
-};
-
-static void line(struct lines *l, const char *text)
-{
-	assert_true(l->n < LINES);
-	l->line[l->n++] = text;
-}
-
-/* "name value" as the framework writes it; value "": a flag. */
-static void is(struct lines *l, bool when, const char *name, const char *value)
-{
-	char *dashed = (char *)arena_text(l->mem, name);
-
-	if (!when)
-		return;
-	for (char *c = dashed; *c; c++)
-		*c = *c == '_' ? '-' : *c;
-	if (l->of == FT_MEGATRON)
-		line(l, arena_printf(l->mem, "--%s%s%s", dashed, *value ? " " : "",
-				     value));
-	else
-		line(l, arena_printf(l->mem, "%s%s %s", name,
-				     l->of == FT_TORCHTITAN ? " =" : ":",
-				     *value ? value : "true"));
-}
-
-static void is_int(struct lines *l, bool when, const char *name, int64_t value)
-{
-	is(l, when, name, arena_printf(l->mem, "%lld", (long long)value));
-}
-
-static void no_name(struct lines *l, bool when, const char *what)
-{
-	if (when)
-		line(l, arena_printf(l->mem, "# not mapped: %s", what));
-}
-
-static void no_name_of(struct lines *l, bool when, const char *key, int64_t value)
-{
-	no_name(l, when, arena_printf(l->mem, "%s%lld", key, (long long)value));
-}
-
-static bool all_chunks_are(const struct ft_plan *p, int64_t first, int64_t between)
-{
-	int64_t last = p->pp * p->vpp - 1;
-
-	for (int64_t c = 0; c <= last; c++)
-		if (p->stage_layers[c] != (c && c < last ? between : first))
-			return false;
-	return true;
-}
+#include "tests/emitted_titan.h"
 
 /* Without repeats: "Ett|tt|tL". */
 static const char *layout(struct lines *l)
@@ -85,6 +20,33 @@ static const char *layout(struct lines *l)
 	return arena_printf(l->mem, "%sL\"", text);
 }
 
+/* Groups that Megatron Core interleaves, where those of pp would leave a rest. */
+static void megatron_groups(struct lines *l)
+{
+	long long pp = l->p->pp, m = l->p->micro_batches, n = 0;
+
+	if (pp == 1 || l->p->vpp == 1)
+		return;
+	for (long long size = m; size >= pp; size--)
+		n = m % size && m % size < pp ? n : size;
+	no_name(l, !n,
+		arena_printf(l->mem,
+			     "%lld micro-batches; Megatron Core interleaves no fewer "
+			     "than the stages, %lld",
+			     m, pp));
+	is_int(l, n > pp,
+	       l->of == FT_MEGATRON ?
+		       "microbatch_group_size_per_virtual_pipeline_stage" :
+		       "microbatch_group_size_per_vp_stage",
+	       n);
+	no_name(l, n > pp,
+		arena_printf(
+			l->mem,
+			"micro-batches in groups of %lld and a rest of %lld, which "
+			"Megatron Core refuses; groups of %lld keep more activations",
+			pp, m % pp, n));
+}
+
 static void megatron_split(struct lines *l)
 {
 	const struct ft_plan *p = l->p;
@@ -98,6 +60,7 @@ static void megatron_split(struct lines *l)
 	       l->of == FT_NEMO ? "virtual_pipeline_model_parallel_size" :
 				  "num_virtual_stages_per_pipeline_rank",
 	       p->vpp);
+	megatron_groups(l);
 	is(l, !even && !ends, "pipeline_model_parallel_layout", layout(l));
 	is(l, ends, "account_for_embedding_in_pipeline_split", "");
 	is(l, ends, "account_for_loss_in_pipeline_split", "");
@@ -256,6 +219,21 @@ static void megatron_formats(struct lines *l)
 	is(l, p->gradient_dtype == FT_BF16, "grad_reduce_in_bf16", "");
 }
 
+/* Of the optimizer's state but its moments, which are not drawn. */
+static void megatron_masters(struct lines *l)
+{
+	const struct ft_plan *p = l->p;
+	bool half = p->master == FT_MASTER_FP16;
+	bool named = l->of != FT_NEMO && p->master_weights && p->optimizer == FT_ADAM &&
+		     p->sharding != FT_DDP;
+
+	is(l, half && named, "use_precision_aware_optimizer", "");
+	is(l, half && named, "exp_avg_dtype", "fp32");
+	is(l, half && named, "exp_avg_sq_dtype", "fp32");
+	is(l, half && named, "main_params_dtype", "fp16");
+	no_name(l, half && !named, "moment_dtype: fp32, master_dtype: fp16");
+}
+
 static void megatron_rest(struct lines *l)
 {
 	const struct ft_plan *p = l->p;
@@ -281,6 +259,7 @@ static void megatron_rest(struct lines *l)
 	no_name(l, muon && (nemo || (p->sharding != FT_DDP && p->sharding != FT_ZERO1)),
 		"optimizer: muon");
 	no_name(l, !p->master_weights, "master_weights: false");
+	megatron_masters(l);
 	no_name(l, (fsdp || p->sharding == FT_HSDP) && !p->reshard_after_forward,
 		"reshard_after_forward: false");
 	no_name(l, p->copy_engines, "overlap.copy_engines: true");
@@ -304,143 +283,6 @@ static void nemo_alone(struct lines *l)
 			     "precision %s%s%s: choose the recipe's mixed_precision",
 			     ft_dtype_name(p->precision), wide ? "" : ", scaling ",
 			     wide ? "" : ft_scaling_name(p->scaling)));
-}
-
-static void titan_pipeline(struct lines *l)
-{
-	static const char *const schedule[FT_SCHEDULES] = {
-		[FT_1F1B] = "\"1F1B\"",
-		[FT_INTERLEAVED] = "\"Interleaved1F1B\"",
-		[FT_GPIPE] = "\"GPipe\"",
-		[FT_ZERO_BUBBLE] = "\"InterleavedZeroBubble\"",
-		[FT_ZBV] = "\"ZBVZeroBubble\"",
-		[FT_DUALPIPEV] = "\"DualPipeV\"",
-	};
-	const struct ft_plan *p = l->p;
-	bool even = all_chunks_are(p, p->stage_layers[0], p->stage_layers[0]);
-
-	is_int(l, true, "local_batch_size",
-	       p->pp > 1 ? p->global_batch / p->dp : p->micro_batch);
-	is_int(l, true, "pipeline_parallel_degree", p->pp);
-	is(l, p->pp > 1, "pipeline_parallel_schedule", schedule[p->schedule]);
-	is_int(l, p->pp > 1, "pipeline_parallel_microbatch_size", p->micro_batch);
-	is_int(l, p->pp > 1 && even, "pipeline_parallel_layers_per_stage",
-	       p->stage_layers[0]);
-	is_int(l, p->pp > 1 && even, "pipeline_parallel_first_stage_less_layers", 0);
-	is_int(l, p->pp > 1 && even, "pipeline_parallel_last_stage_less_layers", 0);
-	no_name(l, p->pp > 1 && p->schedule == FT_ZERO_BUBBLE && p->vpp == 1,
-		"schedule: zero-bubble with one chunk a stage; torchtitan's "
-		"InterleavedZeroBubble takes two or more");
-	no_name(l, p->pp > 1 && !even,
-		"layers are not even over the pipeline's stages");
-}
-
-static void titan_sharding(struct lines *l)
-{
-	const struct ft_plan *p = l->p;
-	bool fsdp = p->sharding == FT_FSDP || p->sharding == FT_HSDP;
-	bool odd = fsdp && p->shard % p->cp;
-	int64_t shard = !fsdp ? 1 : odd ? p->shard : p->shard / p->cp;
-
-	no_name(l, odd,
-		arena_printf(l->mem,
-			     "a shard group of %lld ranks, which cp %lld does not "
-			     "divide",
-			     (long long)p->shard, (long long)p->cp));
-	no_name(l, p->sharding == FT_DDP && p->cp > 1,
-		arena_printf(l->mem,
-			     "sharding: ddp with cp %lld; torchtitan shards weights "
-			     "over cp",
-			     (long long)p->cp));
-	no_name(l, fsdp && p->sync_last && p->micro_batches > 1,
-		"sync_each_micro_batch: false");
-	is_int(l, true, "data_parallel_replicate_degree", p->dp / shard);
-	is_int(l, true, "data_parallel_shard_degree", shard);
-	is(l, fsdp, "fsdp_reshard_after_forward",
-	   p->reshard_after_forward ? "\"always\"" : "\"never\"");
-	no_name(l, p->sharding == FT_ZERO1, "sharding: zero1");
-	no_name(l, p->sharding == FT_ZERO2, "sharding: zero2");
-}
-
-static void titan_experts(struct lines *l)
-{
-	const struct ft_plan *p = l->p;
-
-	is_int(l, p->ep > 1, "expert_parallel_degree", p->ep);
-	no_name_of(l, p->etp > 1, "etp ", p->etp);
-	if (!l->routed)
-		return;
-	is(l, true, "expert_parallel_comm_backend",
-	   p->dispatcher == FT_DISPATCH_ALLTOALL ? "\"standard\"" :
-	   p->dispatcher == FT_DISPATCH_DEEPEP	 ? "\"deepep\"" :
-						   "\"hybridep\"");
-	no_name(l, p->capacity_factor > 0,
-		arena_printf(l->mem, "moe_capacity_factor: %g", p->capacity_factor));
-	no_name(l, !p->grouped_experts, "grouped_experts: false");
-	no_name(l, p->fused_experts, "fused_experts: true");
-	no_name(l, p->overlap_ep, "overlap.ep: true");
-	if (p->force_balance)
-		line(l, "[debug]");
-	is(l, p->force_balance, "moe_force_load_balance", "true");
-}
-
-static void titan_recompute(struct lines *l)
-{
-	const struct ft_plan *p = l->p;
-	bool selective = p->recompute == FT_RECOMPUTE_SELECTIVE;
-
-	int64_t n = l->s->model->n_layers, k = 0;
-
-	/* each k-th layer, as many as asked */
-	for (int64_t by = 1; p->recompute == FT_RECOMPUTE_FULL && by <= n; by++)
-		k = !k && n / by == p->recompute_layers ? by : k;
-	is(l, true, "mode",
-	   selective || k > 1		     ? "\"selective\"" :
-	   p->recompute == FT_RECOMPUTE_FULL ? "\"full\"" :
-					       "\"none\"");
-	is(l, k > 1, "selective_ac_option",
-	   arena_printf(l->mem, "\"%lld\"", (long long)k));
-	is(l, selective, "selective_ac_option", "\"op\"");
-	no_name(l, selective && p->recompute_modules, "recompute_modules");
-	no_name_of(l, p->recompute == FT_RECOMPUTE_FULL && !k,
-		   "recompute_layers: ", p->recompute_layers);
-}
-
-static void titan(struct lines *l)
-{
-	const struct ft_plan *p = l->p;
-	bool wide = p->precision == FT_BF16 || p->precision == FT_FP16;
-
-	line(l, "[training]"), line(l, "[parallelism]");
-	line(l, "[activation_checkpoint]");
-	titan_pipeline(l);
-	titan_sharding(l);
-	titan_experts(l);
-	titan_recompute(l);
-	is_int(l, true, "global_batch_size", p->global_batch);
-	is_int(l, true, "seq_len", p->sequence);
-	is(l, !p->master_weights, "dtype", "\"bfloat16\"");
-	is_int(l, true, "tensor_parallel_degree", p->tp);
-	is(l, p->tp > 1 && p->overlap_tp, "enable_async_tensor_parallel", "");
-	is_int(l, true, "context_parallel_degree", p->cp);
-	no_name(l, !wide,
-		arena_printf(l->mem, "precision: %s, scaling %s",
-			     ft_dtype_name(p->precision), ft_scaling_name(p->scaling)));
-	no_name(l, p->precision == FT_FP16, "precision: fp16");
-	no_name(l, p->attention_precision == FT_FP8, "attention_precision: fp8");
-	no_name(l, p->expert_precision != p->precision, "expert_precision: bf16");
-	no_name(l, p->gradient_dtype == FT_BF16, "gradient_dtype: bf16");
-	no_name(l, p->gradient_dtype == FT_FP16, "gradient_dtype: fp16");
-	no_name_of(l, p->document > 0, "document_length: ", p->document);
-	no_name_of(l, p->offload_layers > 0, "offload_layers: ", p->offload_layers);
-	no_name(l, p->graphs != FT_GRAPHS_NONE,
-		arena_printf(l->mem, "cuda_graphs: %s", ft_graphs_name(p->graphs)));
-	no_name(l, p->optimizer == FT_MUON, "optimizer: muon");
-	no_name(l, p->tp > 1 && !p->sequence_parallel, "sequence_parallel: false");
-	no_name(l, p->dp * p->cp > 1 && !p->overlap_dp, "overlap.dp: false");
-	no_name(l, p->pp > 1 && !p->overlap_pp, "overlap.pp: false");
-	no_name(l, p->copy_engines, "overlap.copy_engines: true");
-	no_name_of(l, p->lora.rank > 0, "lora: rank ", p->lora.rank);
 }
 
 /* All of them, in no order. */
