@@ -13,32 +13,48 @@
 
 extern char **environ;
 
+/* In XML "]]>" ends a section and may stand in no text, and gnuplot writes > as it is: a space of no width (U+200B) parts them. */
+static char *put(char *to, const char *text, const char *at)
+{
+	if (*at == '>' && at - text > 1 && at[-1] == ']' && at[-2] == ']')
+		to = stpcpy(to, "\xe2\x80\x8b");
+	*to++ = *at;
+	return to;
+}
+
 const char *gnuplot_quote(struct arena *mem, const char *text, struct ft_error *err)
 {
-	char *quoted = arena_alloc(mem, 2 * strlen(text) + 3, 1), *p = quoted;
+	char *quoted = arena_alloc(mem, 4 * strlen(text) + 3, 1), *p = quoted;
 
 	*p++ = '\'';
-	for (; *text; text++) {
-		if ((unsigned char)*text < ' ' || *text == 127) {
+	for (const char *at = text; *at; at++) {
+		if ((unsigned char)*at < ' ' || *at == 127) {
 			ft_fail(err, NULL, "a plot's text holds a control character");
 			return NULL;
 		}
-		if (*text == '\'')
+		if (*at == '\'')
 			*p++ = '\'';
-		*p++ = *text;
+		p = put(p, text, at);
 	}
-	*p = '\'';
+	*p++ = '\'';
+	*p = '\0';
 	return quoted;
 }
 
 const char *gnuplot_cell(struct arena *mem, const char *text)
 {
-	char *cell = arena_printf(mem, "\"%s\"", text);
-	size_t n = strlen(cell);
+	char *cell = arena_alloc(mem, 4 * strlen(text) + 3, 1), *p = cell;
 
-	for (size_t i = 1; i + 1 < n; i++)
-		if ((unsigned char)cell[i] < ' ' || strchr("\"\\\177", cell[i]))
-			cell[i] = ' ';
+	*p++ = '"';
+	for (const char *at = text; *at; at++)
+		if ((unsigned char)*at < ' ' || *at == 127)
+			*p++ = ' ';
+		else if (*at == '"' || *at == '\\') /* gnuplot reads octal numbers */
+			p = stpcpy(p, *at == '"' ? "\\042" : "\\134");
+		else
+			p = put(p, text, at);
+	*p++ = '"';
+	*p = '\0';
 	return cell;
 }
 

@@ -16,7 +16,7 @@ struct arena;
 const char *gnuplot_quote(struct arena *mem, const char *text, struct ft_error *err)
 	__attribute__((warn_unused_result));
 
-/* text between double quotes for a data file; what would end them becomes a space. */
+/* text between double quotes for a data file; a control character becomes a space. */
 const char *gnuplot_cell(struct arena *mem, const char *text);
 
 /* Write folder/NAME.gp: it sets the terminal and the output, then does `script`.

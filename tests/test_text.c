@@ -368,10 +368,30 @@ static void heads(void **state)
 	assert_false(text_begins_with("ba.", "a."));
 }
 
+/* A cell as gnuplot reads it: what stands between its quotes, with octal numbers as letters. */
+static const char *read_cell(struct arena *mem, const char *cell)
+{
+	char *text = arena_alloc(mem, strlen(cell) + 1, 1), *p = text;
+	const char *at = cell + 1;
+
+	assert_int_equal(*cell, '"');
+	for (; *at && *at != '"'; at++) {
+		*p = *at;
+		if (*at == '\\') {
+			*p = (char)strtol(arena_text_n(mem, at + 1, 3), NULL, 8);
+			at += 3;
+		}
+		p++;
+	}
+	assert_string_equal(at, "\"");
+	*p = '\0';
+	return text;
+}
+
 /* In a script a text is in quotes, those inside doubled; in data, cells cannot be left. */
 static void plots_hold_texts_as_they_are_or_none(void **state)
 {
-	static const char letters[] = "ab'\"\\$`\n\x7f{}@ ";
+	static const char letters[] = "ab'\"\\$`\n\x7f{}@ 0";
 	uint64_t seed = 3;
 
 	(void)state;
@@ -397,13 +417,30 @@ static void plots_hold_texts_as_they_are_or_none(void **state)
 			}
 			assert_string_equal(quoted + n, "'");
 		}
-		cell = gnuplot_cell(&mem, text);
-		n = strlen(text);
-		assert_int_equal(strlen(cell), n + 2);
-		assert_true(cell[0] == '"' && cell[n + 1] == '"');
-		for (size_t i = 0; i < n; i++)
-			assert_int_equal(cell[1 + i],
-					 strchr("\"\\\n\x7f", text[i]) ? ' ' : text[i]);
+		cell = read_cell(&mem, gnuplot_cell(&mem, text));
+		assert_int_equal(strlen(cell), strlen(text));
+		for (size_t i = 0; text[i]; i++)
+			assert_int_equal(cell[i],
+					 strchr("\n\x7f", text[i]) ? ' ' : text[i]);
+		arena_release(&mem);
+	}
+}
+
+/* ]]> may stand nowhere in XML. */
+static void plots_end_no_section(void **state)
+{
+	static const char *const text[] = { "]]>", "x ]]> y", "]]]>]]>", "a]>b>]" };
+	struct ft_error err;
+
+	(void)state;
+	for (int i = 0; i < 4; i++) {
+		struct arena mem = { 0 };
+		const char *part = i < 3 ? "]]\xe2\x80\x8b>" : "a]>b>]";
+
+		assert_null(strstr(gnuplot_cell(&mem, text[i]), "]]>"));
+		assert_null(strstr(gnuplot_quote(&mem, text[i], &err), "]]>"));
+		assert_non_null(strstr(gnuplot_cell(&mem, text[i]), part));
+		assert_non_null(strstr(gnuplot_quote(&mem, text[i], &err), part));
 		arena_release(&mem);
 	}
 }
@@ -422,6 +459,7 @@ int main(void)
 		cmocka_unit_test(xml_holds_what_it_may),
 		cmocka_unit_test(tails),
 		cmocka_unit_test(heads),
+		cmocka_unit_test(plots_end_no_section),
 		cmocka_unit_test(plots_hold_texts_as_they_are_or_none),
 	};
 
