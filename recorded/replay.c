@@ -80,10 +80,15 @@ static struct ft_replay *begin(const struct ft_recording *const *recording, size
 	p->n_ranks = n;
 	p->rank = ARENA_ARRAY(&p->mem, n, struct rank);
 	p->edge.row_bytes = sizeof(struct edge);
+	/* by rank, whatever the order of the files */
+	for (size_t i = 0, at; i < n; p->rank[at].r = recording[i++])
+		for (at = i; at && ft_recording_rank(p->rank[at - 1].r) >
+					   ft_recording_rank(recording[i]);
+		     at--)
+			p->rank[at].r = p->rank[at - 1].r;
 	for (size_t i = 0; i < n; i++) {
 		struct rank *k = &p->rank[i];
 
-		k->r = recording[i];
 		k->cause = ARENA_ARRAY(&p->mem, k->r->op.n, uint8_t);
 		k->meeting = rec_nothing(&p->mem, k->r->op.n);
 		k->step = rec_nothing(&p->mem, k->r->op.n);

@@ -6,6 +6,15 @@ defined() { # RECORDING
 	python3 tests/whatif.py "$f" "$1" "$tmp"
 }
 ok "parts add what they do in the mean over all orders; collectives take what is predicted" defined $t/h200-8b4L-fsdp2-s4096-b1-eager.rank0.kineto.json.gz
+any_order() { # RECORDING without its rank
+	for order in "0 1" "1 0"; do
+		set -- "$1" $order
+		$f trace replay "$1$2.kineto.json.gz" "$1$3.kineto.json.gz" --gpu b200 --json >"$tmp/order$2" || return 1
+	done
+	cmp "$tmp/order0" "$tmp/order1"
+}
+ok "the order of files changes nothing" any_order $t/h100-8b4L-fsdp2-s4096-b1-eager.rank
+ok "nor in a pipeline" any_order $t/h100-two-8b4L-pp2-zbv.rank
 means() { # RECORDING without its rank: of two ranks what is told is the mean of both, the longer step, all waits
 	for k in 0 1; do
 		$f trace show "$1$k.kineto.json.gz" --json >"$tmp/$k.json" || return 1
