@@ -48,24 +48,31 @@ static bool cut(struct grid *g, const char *text, struct grid_axis *a,
 	return check_values(a, err);
 }
 
-/* What is asked of a run changes no row: a table has no column for it. */
-static bool is_told(const struct grid *g, struct ft_error *err)
-{
-	for (size_t i = 0; i < g->n_keys; i++)
-		if (!strcmp(g->key[i], "run") || text_begins_with(g->key[i], "run."))
-			return ft_fail(
-				err, NULL,
-				"%s changes no column of a sweep; use simulate or compare",
-				g->key[i]);
-	return true;
-}
-
 /* Is key `inner` the key `outer` or one within it? */
 static bool is_within(const char *inner, const char *outer)
 {
 	size_t n = strlen(outer);
 
 	return !strncmp(inner, outer, n) && (!inner[n] || inner[n] == '.');
+}
+
+/* What is asked of a run, and what cash flows alone have, change no row: a table has no column for it. */
+static bool is_told(const struct grid *g, struct ft_error *err)
+{
+	static const struct {
+		const char *key, *instead;
+	} columnless[] = { { "run", "simulate or compare" },
+			   { "cost.against", "simulate --finance" },
+			   { "cost.start", "simulate --flows" } };
+
+	for (size_t i = 0; i < g->n_keys; i++)
+		for (size_t k = 0; k < sizeof(columnless) / sizeof(*columnless); k++)
+			if (is_within(g->key[i], columnless[k].key))
+				return ft_fail(
+					err, NULL,
+					"%s changes no column of a sweep; use %s",
+					g->key[i], columnless[k].instead);
+	return true;
 }
 
 /* A later value replaces an earlier one, which would then make no difference. */

@@ -170,6 +170,11 @@ static void what_makes_no_difference_is_refused(void **state)
 	assert_refused(NULL, "run.tokens=1T", NULL, "changes no column");
 	assert_refused("run=1", "a=1", NULL, "changes no column");
 	assert_refused(NULL, "runs=1", NULL, NULL);
+	assert_refused(NULL, "cost.against=2 USD/h,3 USD/h", NULL,
+		       "changes no column of a sweep; use simulate --finance");
+	assert_refused("cost.start=2027-01", "a=1", NULL,
+		       "changes no column of a sweep; use simulate --flows");
+	assert_refused(NULL, "cost.starts=1", NULL, NULL);
 }
 
 /* "KEY=0,1,...": n values */
