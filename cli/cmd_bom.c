@@ -51,6 +51,13 @@ static const struct argp argp = {
 	NULL,
 };
 
+static bool draw(const struct args *a, const struct ft_cluster *c, struct ft_error *err)
+{
+	const struct own_files files = { .shared = &a->shared, .out = { a->plot } };
+
+	return files_apart(&files, err) && ft_report_network(a->plot, c, err);
+}
+
 int cmd_bom(int argc, char **argv)
 {
 	struct ft_shelf *shelf;
@@ -72,7 +79,7 @@ int cmd_bom(int argc, char **argv)
 		ft_bom_free(bom);
 		bom = NULL;
 	}
-	if (bom && a.plot && !ft_report_network(a.plot, s->cluster, &err)) {
+	if (bom && a.plot && !draw(&a, s->cluster, &err)) {
 		ft_bom_free(bom);
 		bom = NULL;
 	}

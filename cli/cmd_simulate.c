@@ -207,7 +207,11 @@ static int answer(const struct args *a, const struct ft_scenario *s,
 	struct ft_error err;
 	bool ok;
 
-	if (!is_drawn(a, s, &err))
+	if (!is_drawn(a, s, &err) ||
+	    !files_apart(&(struct own_files){ .shared = &a->shared,
+					      .in = { a->beside },
+					      .out = { a->timeline, a->flows } },
+			 &err))
 		return complain(&err);
 	/* the timeline may be meant to lie in the report's folder */
 	if (a->report && !file_folder(a->report, &err))

@@ -77,6 +77,17 @@ char *command_line(int argc, char **argv);
  * bytes; false: nowhere. */
 bool beside_program(const char *leaf, char *path, size_t n);
 
+/* Files that a command reads, beside the words and values of --set that name one, and files that it writes; NULL: none. */
+struct own_files {
+	const struct shared *shared;
+	const char *in[3], *out[3];
+};
+
+/* Is no file to be written one that is read, or another to be written? To be asked before any is written. What is no file, as
+ * the name of a GPU, or no regular one, as a pipe, is apart from all. */
+bool files_apart(const struct own_files *f, struct ft_error *err)
+	__attribute__((warn_unused_result));
+
 /* stdout must have taken all of it: else an error and 1. */
 int finish_output(void);
 

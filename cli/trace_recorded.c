@@ -228,17 +228,31 @@ static bool fit_hosts(const struct trace_args *a, struct ft_shelf *shelf,
 }
 
 /* PREFIX.RANK.et; ranks that are not told are numbered as given. */
+static const char *chakra_path(const struct trace_args *a, const struct ft_replay *p,
+			       size_t k, char path[4096])
+{
+	int64_t rank = ft_recording_rank(ft_replay_recording(p, k));
+
+	snprintf(path, 4096, "%.4000s.%lld.et", a->chakra,
+		 (long long)(rank == FT_REC_NONE ? (int64_t)k : rank));
+	return path;
+}
+
 static bool export_chakra(const struct trace_args *a, const struct ft_replay *p,
 			  struct ft_error *err)
 {
-	for (size_t k = 0; k < ft_replay_ranks(p); k++) {
-		int64_t rank = ft_recording_rank(ft_replay_recording(p, k));
-		struct file_out f;
-		char path[4096];
+	char path[4096];
 
-		snprintf(path, sizeof(path), "%.4000s.%lld.et", a->chakra,
-			 (long long)(rank == FT_REC_NONE ? (int64_t)k : rank));
-		if (!file_begin(&f, path, err))
+	for (size_t k = 0; k < ft_replay_ranks(p); k++)
+		if (!files_apart(&(struct own_files){ .shared = &a->shared,
+						      .out = { chakra_path(a, p, k,
+									   path) } },
+				 err))
+			return false;
+	for (size_t k = 0; k < ft_replay_ranks(p); k++) {
+		struct file_out f;
+
+		if (!file_begin(&f, chakra_path(a, p, k, path), err))
 			return false;
 		ft_replay_write_chakra(p, k, f.out);
 		if (!file_commit(&f, err))

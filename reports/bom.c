@@ -10,6 +10,7 @@
 #include "reports/evidence.h"
 #include "reports/json.h"
 #include "reports/network_svg.h"
+#include "reports/plot.h"
 #include "reports/prices.h"
 #include "reports/show.h"
 #include "reports/table.h"
@@ -119,7 +120,7 @@ bool ft_report_network(const char *path, const struct ft_cluster *c,
 	if (!c->topology.leaf)
 		return ft_fail(err, NULL,
 			       "there is no network to draw: one node, or fabric none");
-	if (!file_begin(&f, path, err))
+	if (!plot_is_svg(path, err) || !file_begin(&f, path, err))
 		return false;
 	network_svg(f.out, c, "network by tiers", true);
 	return file_commit(&f, err);

@@ -17,6 +17,15 @@ bool plot_begin(struct plot *p, struct arena *mem, const char *dir, const char *
 	return file_begin(&p->data, arena_printf(mem, "%s/%s.dat", dir, name), err);
 }
 
+bool plot_is_svg(const char *file, struct ft_error *err)
+{
+	const char *slash = strrchr(file, '/'), *leaf = slash ? slash + 1 : file;
+
+	return (strlen(leaf) > 4 && text_ends_with(leaf, ".svg")) ||
+	       ft_fail(err, &(struct ft_mark){ .file = file },
+		       "should be the name of an SVG file: figure.svg");
+}
+
 bool plot_begin_as(struct plot *p, struct arena *mem, const char *file,
 		   struct ft_error *err)
 {
@@ -25,9 +34,8 @@ bool plot_begin_as(struct plot *p, struct arena *mem, const char *file,
 	size_t n = strlen(leaf);
 	const char *name;
 
-	if (n < 5 || !text_ends_with(leaf, ".svg"))
-		return ft_fail(err, &at,
-			       "should be the name of an SVG file: figure.svg");
+	if (!plot_is_svg(file, err))
+		return false;
 	name = arena_text_n(mem, leaf, n - 4);
 	if (!text_is_name(name))
 		return ft_fail(err, &at,

@@ -25,6 +25,10 @@ enum { PLOT_HEIGHT = 380 };
 bool plot_begin(struct plot *p, struct arena *mem, const char *dir, const char *name,
 		struct ft_error *err) __attribute__((warn_unused_result));
 
+/* Is it the name of an SVG file? */
+bool plot_is_svg(const char *file, struct ft_error *err)
+	__attribute__((warn_unused_result));
+
 /* The same for one figure, whose name the user gave: FOLDER/NAME.svg. */
 bool plot_begin_as(struct plot *plot, struct arena *mem, const char *file,
 		   struct ft_error *err) __attribute__((warn_unused_result));

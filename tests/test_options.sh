@@ -196,4 +196,25 @@ defaults() { # what the help states is what counts
 	[ "$(jq '.best | length' "$tmp/1")" = 5 ] && cmp "$tmp/1" "$tmp/2"
 }
 ok "plan shows five" defaults
+
+# what is written is no file that is read, nor written twice, by whatever name
+cp "$a" "$tmp/s.yaml"
+cp "$a" "$tmp/other.yaml"
+ln "$tmp/s.yaml" "$tmp/hard.yaml"
+cp hw/fabrics/ib-ndr-rail.yaml "$tmp/fabric.yaml"
+gunzip -c $t >"$tmp/step.json"
+(cd "$tmp" && sha256sum s.yaml other.yaml fabric.yaml step.json) >"$tmp/before"
+for out in s.yaml ./s.yaml hard.yaml other.yaml; do
+	ok "flows into $out" fails 1 "is read, and would be written over" $f simulate "$tmp/s.yaml" --beside "$tmp/other.yaml" --flows "$tmp/$out"
+done
+ok "a timeline into a file of --set" fails 1 "is read, and would be written over" $f simulate "$tmp/s.yaml" --set "cluster.fabric=$tmp/fabric.yaml" --timeline "$tmp/fabric.yaml"
+ok "a drawing into its scenario" fails 1 "is read, and would be written over" $f bom "$tmp/s.yaml" --plot "$tmp/s.yaml"
+ok "a drawing's name says what it is" fails 1 "should be the name of an SVG file" $f bom "$tmp/s.yaml" --set cluster.gpus=64 --plot "$tmp/net"
+ok "GOAL into its scenario" fails 1 "is read, and would be written over" $f trace export "$tmp/s.yaml" --goal "$tmp/s.yaml"
+ok "a replay into its recording" fails 1 "is read, and would be written over" $f trace replay "$tmp/step.json" --speedup gemm=2 --timeline "$tmp/step.json"
+ok "Chakra's files are written" takes $f trace export "$tmp/step.json" --chakra "$tmp/rank"
+ok "but not over those that are read" fails 1 "is read, and would be written over" $f trace export "$tmp/rank.0.et" --chakra "$tmp/rank"
+ok "two files of one name" fails 1 "would be written twice" $f simulate "$tmp/s.yaml" --flows "$tmp/new" --timeline "$tmp/./new"
+ok "nothing was written" sh -c "cd $tmp && [ ! -e new ] && [ ! -e net ] && sha256sum -c before"
+ok "a device may be named twice" takes $f simulate "$tmp/s.yaml" --flows /dev/null --timeline /dev/null
 finish
