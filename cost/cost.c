@@ -7,8 +7,8 @@
 #include "cost/power.h"
 #include "foretoken/cost.h"
 
-/* For an interval alone, within 2 % of what a comparison, which takes more, says of one that is wide. A power of
- * two, so that quantiles of one price alone are exact. */
+/* For an interval alone, within 2 % of what a comparison, which takes more, says of one that is wide: in six clusters
+ * P10 and P90 are 0.8 % off by the mean square, 1.7 % at most; 16,384 draws are 0.3 and 0.5 % off. */
 enum { INTERVAL_DRAWS = 1024 };
 
 /* A figure of the scenario, or else the book's. */
