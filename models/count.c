@@ -336,14 +336,19 @@ static double attention_products(const struct ft_layer *l, int64_t sequence,
 	return linear + (double)(l->heads * (l->qk_head_dim + l->v_head_dim)) * pairs;
 }
 
+static double routed_matrices(const struct ft_model *model, int64_t i)
+{
+	return (double)at(model, i)->experts_per_token *
+	       matrices(model, i).of[FT_OF_EXPERTS];
+}
+
 /* Matrices of a layer that a token uses. */
 static double layer_matrices(const struct ft_model *model, int64_t i)
 {
-	const struct ft_layer *l = at(model, i);
 	struct matrices m = matrices(model, i);
 
 	return m.of[FT_OF_ATTENTION] + m.of[FT_OF_ROUTER] + m.of[FT_OF_MLP] +
-	       m.of[FT_OF_SHARED] + (double)l->experts_per_token * m.of[FT_OF_EXPERTS];
+	       m.of[FT_OF_SHARED] + routed_matrices(model, i);
 }
 
 double ft_model_product_parameters(const struct ft_model *model, int64_t tp)
@@ -356,6 +361,16 @@ double ft_model_product_parameters(const struct ft_model *model, int64_t tp)
 	return sum + (double)model->predicted *
 			     (layer_matrices(model, model->predicted_like) + 2 * h * h +
 			      head_matrix(model, tp));
+}
+
+double ft_model_routed_parameters(const struct ft_model *model)
+{
+	double sum = 0;
+
+	for (int64_t i = 0; i < model->n_layers; i++)
+		sum += routed_matrices(model, i);
+	return sum +
+	       (double)model->predicted * routed_matrices(model, model->predicted_like);
 }
 
 double ft_model_flop_per_token(const struct ft_model *model, int64_t tp,

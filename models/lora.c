@@ -138,6 +138,13 @@ double ft_plan_flop_per_token(const struct ft_model *model, const struct ft_plan
 	       6 * ft_model_lora_parameters(model, &plan->lora);
 }
 
+double ft_plan_dropped_flop_per_token(const struct ft_model *model,
+				      const struct ft_plan *plan)
+{
+	return (1 - ft_plan_kept_frac(plan)) * (plan->lora.rank ? 4 : 6) *
+	       ft_model_routed_parameters(model);
+}
+
 static bool no_target(struct reader *r, const char *text)
 {
 	const char *name[WORDS];

@@ -1,6 +1,7 @@
 /* models/recipe.c - how a plan's step is run: graphs, recomputation, experts, scaling, and what replicas share */
 #include "models/recipe.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -326,6 +327,11 @@ static bool check_recompute_layers(struct reader *r, const struct ft_model *mode
 	else if (!read_has(r, "recompute_layers"))
 		plan->recompute_layers = model->n_layers;
 	return true;
+}
+
+double ft_plan_kept_frac(const struct ft_plan *plan)
+{
+	return plan->capacity_factor > 0 ? fmin(plan->capacity_factor, 1) : 1;
 }
 
 int64_t ft_plan_stride(int64_t layers, int64_t asked)

@@ -111,7 +111,7 @@ static const char *on_dropped(const struct ft_scenario *s, const struct ft_outco
 		return "";
 	snprintf(text, SENTENCE,
 		 "moe_capacity_factor %.3g drops at least %.0f %% of what is sent to "
-		 "experts; model FLOPs and MFU count it all the same.",
+		 "experts; model FLOPs and MFU count it all the same, HFU does not.",
 		 most, 100 * (1 - most));
 	return text;
 }

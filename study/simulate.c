@@ -48,7 +48,10 @@ static void rates(const struct ft_scenario *s, const struct ft_graph *g,
 		return;
 	o->mfu = causal * o->tokens_per_s / (ranks * peak);
 	o->mfu_full = full * o->tokens_per_s / (ranks * peak);
-	o->hfu = o->mfu + g->recomputed_flop_per_rank / (o->step_s * peak);
+	o->hfu = o->mfu -
+		 ft_plan_dropped_flop_per_token(s->model, s->plan) * o->tokens_per_s /
+			 (ranks * peak) +
+		 g->recomputed_flop_per_rank / (o->step_s * peak);
 }
 
 /* P10 and P90 of the step, and who says so. */

@@ -189,7 +189,7 @@ says() { # PATTERN ARGUMENT...: a line of simulate is that, whole
 quiet() { ! says "$@" && [ -s "$tmp/remarks" ]; }
 mixtral=examples/08-mixture-of-experts/mixtral.yaml
 for few in 0.8:20 0.625:38 0.99:1; do
-	ok "a capacity of ${few%:*} drops tokens" says "moe_capacity_factor ${few%:*} drops at least ${few#*:} % of what is sent to experts; model FLOPs and MFU count it all the same\." \
+	ok "a capacity of ${few%:*} drops tokens" says "moe_capacity_factor ${few%:*} drops at least ${few#*:} % of what is sent to experts; model FLOPs and MFU count it all the same, HFU does not\." \
 		$mixtral --set training.moe_capacity_factor=${few%:*}
 done
 for enough in 1 1.25 0; do

@@ -139,6 +139,30 @@ static void the_host_waits_for_counts_unless_they_are_known(void **state)
 	}
 }
 
+/* Model FLOPs of the experts are those of products that run, and those of copies that are dropped. */
+static void what_is_dropped_does_not_run(void **state)
+{
+	static const char *const plans[] = {
+		PLAN("parallel: {ep: 4}, moe_capacity_factor: 0.25"),
+		PLAN("parallel: {ep: 4}, moe_capacity_factor: 1"),
+		PLAN("parallel: {ep: 4}, moe_force_balance: true"),
+	};
+
+	(void)state;
+	for (int i = 0; i < 3; i++) {
+		double run, model;
+		struct parts p;
+
+		build(&p, MOE, plans[i], "megatron-core", 8);
+		run = sum_of(p.graph, "expert_up").flop +
+		      sum_of(p.graph, "expert_down").flop;
+		model = 6 * ft_model_routed_parameters(p.model) -
+			ft_plan_dropped_flop_per_token(p.model, p.plan);
+		near_frac(8 * run, model * p.graph->tokens, 1e-9);
+		drop(&p);
+	}
+}
+
 static void experts_apart_do_the_same_work(void **state)
 {
 	static const char *const names[] = { "expert_up", "expert_down" };
@@ -431,6 +455,7 @@ int main(void)
 		cmocka_unit_test(limited_routing_reaches_fewer_places),
 		cmocka_unit_test(a_model_says_how_far_its_tokens_go),
 		cmocka_unit_test(the_host_waits_for_counts_unless_they_are_known),
+		cmocka_unit_test(what_is_dropped_does_not_run),
 		cmocka_unit_test(experts_apart_do_the_same_work),
 		cmocka_unit_test(split_experts_gather_their_tokens),
 		cmocka_unit_test(fused_experts_need_no_casts_between_and_no_activation),

@@ -93,7 +93,7 @@ static void rates_are_tokens_over_time(const struct step *t)
 	near_frac(o->mfu_full,
 		  ft_plan_flop_per_token(t->s->model, p, false) * tokens / peak, 1e-12);
 	near_frac(o->hfu,
-		  (flop * tokens +
+		  ((flop - ft_plan_dropped_flop_per_token(t->s->model, p)) * tokens +
 		   t->g->recomputed_flop_per_rank * (double)t->s->cluster->ranks) /
 			  peak,
 		  1e-12);

@@ -251,6 +251,8 @@ static void recomputed_flops_are_those_that_run_more(void **state)
 		"recompute: full, parallel: {tp: 2, ep: 4}",
 		"recompute: full, parallel: {cp: 2}",
 		"recompute: full, parallel: {pp: 2}",
+		"recompute: full, moe_capacity_factor: 0.5",
+		"recompute: selective, recompute_modules: moe, moe_capacity_factor: 0.5",
 	};
 
 	(void)state;

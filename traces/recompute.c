@@ -156,14 +156,15 @@ static double mixers_flop(const struct builder *b, const struct layer_sizes *s)
 }
 
 /* Parameters of the experts' products that a token uses, as this rank's share of tokens has
- * them; routing taken as even. */
+ * them; routing taken as even, and without copies that are dropped. */
 static double expert_products(const struct builder *b, const struct layer_sizes *s)
 {
 	double matrices = b->model->activation == FT_SWIGLU ? 3 : 2;
 	int64_t h = ft_layer_expert_hidden(b->model, s->l);
 
 	return matrices * (double)(h * s->l->expert_intermediate) *
-	       (double)experts_used(b, s->l) * (double)s->part / (double)s->tokens;
+	       (double)experts_used(b, s->l) * ft_plan_kept_frac(b->plan) *
+	       (double)s->part / (double)s->tokens;
 }
 
 /* Parameters of the products that selective recomputation runs again. */

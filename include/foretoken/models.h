@@ -245,6 +245,8 @@ double ft_model_flop_per_token(const struct ft_model *model, int64_t tp,
 
 /* Parameters of the products a token uses, the head's included even when tied: N. */
 double ft_model_product_parameters(const struct ft_model *model, int64_t tp);
+/* Of these, the parameters of the experts that it is routed to. */
+double ft_model_routed_parameters(const struct ft_model *model);
 
 #ifdef __cplusplus
 }

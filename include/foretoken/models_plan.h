@@ -253,6 +253,12 @@ double ft_model_lora_parameters(const struct ft_model *model,
 double ft_plan_flop_per_token(const struct ft_model *model, const struct ft_plan *plan,
 			      bool causal);
 
+/* The share of the copies of tokens sent to experts that their capacity lets in, where routing is even; and the model FLOPs a token
+ * of the other copies, which do not run. */
+double ft_plan_kept_frac(const struct ft_plan *plan);
+double ft_plan_dropped_flop_per_token(const struct ft_model *model,
+				      const struct ft_plan *plan);
+
 const char *ft_sharding_name(enum ft_sharding sharding);
 const char *ft_schedule_name(enum ft_schedule schedule);
 const char *ft_recompute_name(enum ft_recompute recompute);

@@ -36,7 +36,7 @@ function short_one(a) {
 	return element("dl", { class: "cards" },
 		card("tokens/s per GPU", digits(a.tokens_per_s_per_gpu, 5), `${show.count(a.tokens_per_s)} tokens/s in all`),
 		card("step", show.time(a.step_s), range(i.step_s, show.time)),
-		card("MFU", show.share(a.mfu), a.hfu > a.mfu * 1.001 ? "HFU " + show.share(a.hfu) : ""),
+		card("MFU", show.share(a.mfu), Math.abs(a.hfu / a.mfu - 1) > 0.001 ? "HFU " + show.share(a.hfu) : ""),
 		card("USD per million tokens", fixed(a.cost.usd_per_million_tokens, 4), range(i.usd_per_million_tokens, (v) => fixed(v, 4))),
 		card("USD per GPU-hour", fixed(a.cost.usd_per_gpu_hour, 3), a.cost.capex_usd > 0 ? show.usd(a.cost.capex_usd) + " of capital" : "rented"),
 		card("memory per GPU", show.bytes(a.memory_bytes_per_gpu.total), a.fits ? "fits" : "does NOT fit"));
