@@ -341,14 +341,16 @@ int64_t ft_plan_stride(int64_t layers, int64_t asked)
 	return k > 0 && layers / k == asked ? k : 0;
 }
 
-/* Modules that not every model has: those of this one. */
+/* Modules that not every model has: those of this one. Megatron Core's mlp is that of layers without experts; shared experts are
+ * no part of it (megatron/core/transformer/transformer_config.py, recompute_modules, read 2026-11-30). */
 static unsigned modules_of(const struct ft_model *model)
 {
 	unsigned set = 0;
 
 	for (int64_t i = 0; i < model->n_layers; i++)
-		set |= (model->layer[i].experts ? FT_MODULE_EXPERTS : FT_MODULE_MLP) |
-		       (model->layer[i].shared_intermediate ? FT_MODULE_MLP : 0) |
+		set |= (model->layer[i].experts	     ? FT_MODULE_EXPERTS :
+			model->layer[i].intermediate ? FT_MODULE_MLP :
+						       0) |
 		       (model->layer[i].kv_lora_rank ? FT_MODULE_MLA_UP : 0);
 	return set;
 }
@@ -363,8 +365,11 @@ static bool check_layers_for(struct reader *r, const struct ft_model *model,
 		return reader_fail(r, "recompute_modules",
 				   "moe: the model has no experts");
 	if (asked & FT_MODULE_MLP & ~has)
-		return reader_fail(r, "recompute_modules",
-				   "mlp: the model has no layer without experts");
+		return reader_fail(
+			r, "recompute_modules",
+			"mlp: the model has no layer without experts that has "
+			"an MLP; moe computes a routed MLP again, with its "
+			"shared experts");
 	if (asked & FT_MODULE_MLA_UP & ~has)
 		return reader_fail(r, "recompute_modules",
 				   "mla_up_proj: the model has no latent attention");
