@@ -155,8 +155,8 @@ struct node *extends_value(struct arena *mem, const char *folder,
 		return NULL;
 	below = extends_file(mem, folder, base->text, &base->mark, EXTENDS_DERIVED,
 			     err);
-	if (!below)
-		return NULL;
+	if (!below || own->n == 1) /* nothing is changed: it is what it names */
+		return below;
 	if (!extends || !node_get(own, "name"))
 		node_put(mem, own, "name", NULL,
 			 node_scalar(mem, &value->mark,

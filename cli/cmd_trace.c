@@ -399,17 +399,17 @@ int cmd_trace(int argc, char **argv)
 		return wrong(why);
 	if (!find_input(&a, path, sizeof(path), &err))
 		return complain(&err);
-	if (!files_apart(&(struct own_files){ .shared = &a.shared,
-					      .in = { a.graph, a.scenario },
-					      .out = { a.timeline, a.goal, a.plot } },
-			 &err))
-		return complain(&err);
 	recorded = ft_recording_is(a.shared.word.word[0]);
 	why = recorded ? misused_recording(&a) : misused_scenario(&a);
 	if (why && !recorded && !is_there(a.shared.word.word[0], &err))
 		return complain(&err);
 	if (why)
 		return wrong(why);
+	if (!files_apart(&(struct own_files){ .shared = &a.shared,
+					      .in = { a.graph, a.scenario },
+					      .out = { a.timeline, a.goal, a.plot } },
+			 &err))
+		return complain(&err);
 	return (recorded ? trace_recorded(&a, &err) : of_scenario(&a, &err)) ?
 		       finish_output() :
 		       complain(&err);

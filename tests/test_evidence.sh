@@ -22,6 +22,9 @@ ok "swapping the GPU keeps the stack" sh -c "for s in a b; do $f simulate $tmp/\
 ok "that stack is generic" py 'all(x["scenario"]["stack"] == "generic" and "stack" in x["assumed"] for x in d)' "$tmp/a.json" "$tmp/b.json"
 ok "what is resolved answers the same" sh -c "python3 -c 'import json; json.dump(json.load(open(\"$tmp/a.json\"))[\"scenario\"], open(\"$tmp/again.json\", \"w\"))' && $f simulate - --json <$tmp/again.json >$tmp/a2.json"
 ok "its range as well" py 'd[0]["interval"] == d[1]["interval"]' "$tmp/a.json" "$tmp/a2.json"
+$f simulate $a --json --set 'cluster.gpu={extends: h100-sxm}' >"$tmp/same.json"
+$f simulate $a --json >"$tmp/plain.json"
+ok "so does a GPU that extends one and changes nothing, range and all" py 'all(d[0][k] == d[1][k] for k in ("interval", "nearest_runs", "cost"))' "$tmp/same.json" "$tmp/plain.json"
 ok "three runs of three sources, nearest first" py 'len({n["source"] for n in d[0]["nearest_runs"]}) == 3 and [n["distance"] for n in d[0]["nearest_runs"]] == sorted(n["distance"] for n in d[0]["nearest_runs"])' "$tmp/a.json"
 ok "the prediction is in its range" py 'd[0]["interval"]["step_s"][0] <= d[0]["step_s"] <= d[0]["interval"]["step_s"][1]' "$tmp/a.json"
 far() { # on a GPU with few rows most kernels are far from any

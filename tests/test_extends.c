@@ -41,7 +41,9 @@ static double time_of(const struct ft_gpu *g, const struct ft_work *w)
 static void what_changes_nothing_answers_the_same(void **state)
 {
 	struct arena mem = { 0 };
-	struct ft_gpu *a = gpu(&mem, "h200"), *b = gpu(&mem, "{extends: h200}");
+	struct ft_gpu *a = gpu(&mem, "h200"),
+		      *b = gpu(&mem, "{extends: h200, title: Ours}"),
+		      *same = gpu(&mem, "{extends: h200}");
 	struct ft_work w = { .kind = FT_GEMM, .name = "x", .dtype = FT_BF16 };
 
 	(void)state;
@@ -52,7 +54,9 @@ static void what_changes_nothing_answers_the_same(void **state)
 		assert_true(fabs(time_of(b, &w) / time_of(a, &w) - 1) < 1e-9);
 	}
 	assert_string_equal(b->name, "h200 modified");
+	assert_string_equal(same->name, "h200"); /* nothing of it is another's */
 	assert_string_equal(b->default_node, a->default_node);
+	ft_gpu_free(same);
 	ft_gpu_free(a);
 	ft_gpu_free(b);
 	arena_release(&mem);
@@ -73,7 +77,8 @@ static void no_profile_changes_by_being_extended(void **state)
 		struct arena mem = { 0 };
 		struct ft_gpu *a = gpu(&mem, names[i]);
 		struct ft_gpu *b =
-			gpu(&mem, arena_printf(&mem, "{extends: %s}", names[i]));
+			gpu(&mem,
+			    arena_printf(&mem, "{extends: %s, title: Ours}", names[i]));
 		struct ft_work w = { .kind = FT_ATTENTION,
 				     .name = "x",
 				     .dtype = FT_BF16 };
