@@ -56,19 +56,23 @@ static void explain_best(struct ft_plans *plans)
 }
 
 /* Within what the best's own prediction may be off by. */
+static bool is_equal(const struct ft_planned *best, const struct ft_planned *p,
+		     enum ft_rank_by by)
+{
+	const struct ft_outcome *b = best->outcome;
+	double worse = by == FT_RANK_USD ? p->outcome->cost.usd_per_million_tokens /
+						   b->cost.usd_per_million_tokens :
+					   p->outcome->step_s / b->step_s;
+
+	return worse <= b->step_high_s / b->step_s;
+}
+
 static void find_equals(struct ft_plans *plans, enum ft_rank_by by)
 {
-	const struct ft_outcome *b = plans->best[0].outcome;
-	double range = b->step_high_s / b->step_s;
-
 	for (size_t i = 0; i < plans->n; i++) {
 		struct ft_planned *p = &plans->best[i];
-		double worse = by == FT_RANK_USD ?
-				       p->outcome->cost.usd_per_million_tokens /
-					       b->cost.usd_per_million_tokens :
-				       p->outcome->step_s / b->step_s;
 
-		p->equal = worse <= range;
+		p->equal = is_equal(&plans->best[0], p, by);
 		if (p->equal && p->complexity < plans->best[plans->simplest].complexity)
 			plans->simplest = i;
 	}
@@ -131,6 +135,9 @@ static bool tell_all(struct whole *w, struct search_job *j, struct ft_error *err
 	for (size_t i = 0; i < j->n_front; i++) {
 		if (!tell_plan(w, j, j->front[i].at, &plans->front[i], err))
 			return false;
+		plans->front[i].equal =
+			plans->n &&
+			is_equal(&plans->best[0], &plans->front[i], j->search->rank_by);
 		plans->n_front++;
 	}
 	return true;

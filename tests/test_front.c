@@ -34,6 +34,12 @@ static void equals_are_within_the_range(const struct ft_plans *p, enum ft_rank_b
 			simplest = k;
 	}
 	assert_int_equal(p->simplest, simplest);
+	for (size_t k = 0; k < p->n_front; k++)
+		for (size_t i = 0; i < p->n; i++)
+			if (p->front[k].outcome->step_s == p->best[i].outcome->step_s &&
+			    p->front[k].outcome->cost.usd_per_million_tokens ==
+				    p->best[i].outcome->cost.usd_per_million_tokens)
+				assert_int_equal(p->front[k].equal, p->best[i].equal);
 }
 
 /* Among all plans that fit: each that no other beats is on it, once, the fastest first, whether
