@@ -125,10 +125,12 @@ ok "--top" fails 64 "takes 1 to 100" $f plan "$tmp/a.yaml" --top 0
 ok "--rank-by" fails 64 "takes tokens, usd or days" $f plan "$tmp/a.yaml" --rank-by luck
 ok "--emit" fails 64 "takes megatron" $f plan "$tmp/a.yaml" --emit cobol
 ok "a key that counts in no plan" fails 1 "expert_precision has an effect only with an 8-bit" $f plan "$tmp/a.yaml" --set training.expert_precision=bf16
-idle() { # KEY: in the best plan's training it does not stand as `false`, which would be refused there
-	$f plan "$tmp/a.yaml" --set training.sharding=zero1 --set "training.$1=false" --top 1 --json >"$tmp/idle.json" && python3 -c '
+idle() { # KEY: stated as `false`, it stands so in the plans that it concerns, and not in the others, where it would be refused
+	$f plan "$tmp/a.yaml" --free sharding --set "training.$1=false" --top 100 --json >"$tmp/idle.json" && python3 -c '
 import json, sys
-assert json.load(open(sys.argv[1]))["best"][0]["training"][sys.argv[2]] is not False' "$tmp/idle.json" "$1"
+plans = [p["training"] for p in json.load(open(sys.argv[1]))["best"]]
+said = {sharding: {p[sys.argv[2]] for p in plans if p["sharding"] == sharding} for sharding in {p["sharding"] for p in plans}}
+assert len(said) > 1 and all((False in of) == (sharding in ("fsdp", "hsdp")) for sharding, of in said.items()), said' "$tmp/idle.json" "$1"
 }
 again() { # what an answer states as its scenario is one that plan takes
 	$f simulate "$tmp/a.yaml" --set training.parallel={} --json | jq .scenario >"$tmp/stated.json" &&
@@ -143,7 +145,8 @@ cat >"$tmp/grouped.yaml" <<-E
 	training: {sequence_length: 8192, global_batch_size: 128, sharding: zero1, zero_group: 8, lora: {rank: 16}}
 E
 ok "groups of the first plan that do not go without saying" prints "It has zero_group 8" $f plan "$tmp/grouped.yaml" --top 1
-ok "a key that does nothing in the plan found is not in it" idle reshard_after_forward
+ok "a key that does nothing in a plan found is not in it" idle reshard_after_forward
+ok "one that does nothing in any is refused" fails 1 "reshard_after_forward has an effect only with sharding fsdp or hsdp" $f plan "$tmp/a.yaml" --set training.sharding=zero1 --set training.reshard_after_forward=false
 ok "no scenario" fails 64 "a SCENARIO is missing" $f plan
 for by in usd days; do
 	ok "ranked by $by" prints "Why the first" $f plan "$tmp/a.yaml" --rank-by $by --tokens 1T
