@@ -13,7 +13,9 @@
 
 extern char **environ;
 
-/* In XML "]]>" ends a section and may stand in no text, and gnuplot writes > as it is: a space of no width (U+200B) parts them. */
+enum { QUOTE = 0x22 };
+
+/* In XML ]]> ends a section and may stand in no text, and gnuplot writes > as it is: a space of no width (U+200B) parts them. */
 static char *put(char *to, const char *text, const char *at)
 {
 	if (*at == '>' && at - text > 1 && at[-1] == ']' && at[-2] == ']')
@@ -45,15 +47,15 @@ const char *gnuplot_cell(struct arena *mem, const char *text)
 {
 	char *cell = arena_alloc(mem, 4 * strlen(text) + 3, 1), *p = cell;
 
-	*p++ = '"';
+	*p++ = QUOTE;
 	for (const char *at = text; *at; at++)
 		if ((unsigned char)*at < ' ' || *at == 127)
 			*p++ = ' ';
-		else if (*at == '"' || *at == '\\') /* gnuplot reads octal numbers */
-			p = stpcpy(p, *at == '"' ? "\\042" : "\\134");
+		else if (*at == QUOTE || *at == '\\') /* gnuplot reads octal numbers */
+			p = stpcpy(p, *at == QUOTE ? "\\042" : "\\134");
 		else
 			p = put(p, text, at);
-	*p++ = '"';
+	*p++ = QUOTE;
 	*p = '\0';
 	return cell;
 }

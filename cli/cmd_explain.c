@@ -296,7 +296,7 @@ static const char *nearest(struct explainer *e, const char *word)
 	return text_nearest(word, names, n);
 }
 
-/* Keys that are meant, rows of the documents, and of a word that is no key those in whose words it stands. */
+/* Keys that are meant, rows of the documents, and of other words those in whose words it stands. */
 static bool tell_all(struct explainer *e, const char *word)
 {
 	bool key = tell_scenario_keys(e, word) ||

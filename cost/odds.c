@@ -329,6 +329,10 @@ static void add_side(struct odds_model *m, size_t side, const struct ft_side *s)
 			  .likely = t->tokens_per_s,
 			  .high = t->high,
 		  });
+	/* told in other words a scenario is another job, as fast */
+	if (m->n_uses && m->use[m->n_uses - 1].target == OF_TOKENS)
+		m->input[m->use[m->n_uses - 1].input].order =
+			arena_printf(&m->mem, "throughput of %.12g/s", t->tokens_per_s);
 }
 
 /* ---- which input gets which dimension ------------------------------------------------- */
@@ -345,9 +349,15 @@ static uint64_t key_of(const char *name)
 	return h ^ h >> 31;
 }
 
+/* Two of one name are apart all the same. */
 static size_t new_dimension(struct odds_model *m, const char *name)
 {
-	m->dimension[m->n_dimensions] = key_of(name);
+	uint64_t key = key_of(name);
+
+	for (size_t i = 0; i < m->n_dimensions; i++)
+		if (m->dimension[i] == key)
+			key = key_of(arena_printf(&m->mem, "%016" PRIx64, key));
+	m->dimension[m->n_dimensions] = key;
 	return m->n_dimensions++;
 }
 
@@ -365,8 +375,10 @@ static void set_dimensions(struct odds_model *m)
 
 		while (e < i && strcmp(m->input[e].key, m->input[i].key))
 			e++;
-		m->input[i].dimension = e < i ? m->input[e].dimension :
-						new_dimension(m, m->input[i].key);
+		m->input[i].dimension =
+			e < i ? m->input[e].dimension :
+				new_dimension(m, m->input[i].order ? m->input[i].order :
+								     m->input[i].key);
 	}
 }
 

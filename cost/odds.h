@@ -59,6 +59,7 @@ struct input {
 	size_t n_factors;
 	struct loading moved_by[FACTORS_MOST];
 	struct split_table *table;
+	const char *order; /* what makes the order of its draws; NULL: the key */
 };
 
 struct use {

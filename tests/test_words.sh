@@ -198,7 +198,7 @@ ok "the manual is plain" plain "$tmp/man"
 ok "--help is plain" plain "$tmp/help"
 # literals that the compiler joins are joined here, too
 cat base/*.c hw/*.c models/*.c stacks/*.c traces/*.c sim/*.c recorded/*.c cost/*.c study/*.c reports/*.c serve/*.c cli/*.c calibrate/*.c | tr '\n\t' '  ' |
-	sed 's/" *"//g' | grep -oE '"[^"]*"' >"$tmp/strings"
+	sed "s/'\"'//g" | sed 's/\\"//g; s/" *"//g' | grep -oE '"[^"]*"' >"$tmp/strings"
 ok "what the program says is plain" plain "$tmp/strings"
 cat */*.h include/foretoken/*.h >"$tmp/headers"
 ok "the headers are plain" plain "$tmp/headers"
