@@ -2,7 +2,7 @@
 
     serve_page.py NAME ADDRESS CHROMIUM FORETOKEN
 """
-import json, os, subprocess, sys, urllib.parse
+import json, os, subprocess, sys, time, urllib.parse
 
 sys.dont_write_bytecode = True
 from browser import Browser
@@ -133,7 +133,12 @@ def readable(page):
 
 
 def fast(page):
-    """From a keystroke to the answer in the page; the fastest of ten, as the machine may be busy."""
+    """From a keystroke to the answer in the page; the fastest of ten, and on a slow or busy machine not four times what the command takes."""
+    alone = []
+    for _ in range(5):
+        began = time.perf_counter()
+        simulated(a)
+        alone.append(1000 * (time.perf_counter() - began))
     page.open(fragment(a))
     times = page.run("""(async () => {
         const field = document.getElementById("key-cluster.gpus"), short = document.getElementById("short"), times = [];
@@ -149,7 +154,7 @@ def fast(page):
         return times.sort((x, y) => x - y);
     })()""")
     print("keystroke to answer, ms:", times)
-    assert times[0] < 100, times
+    assert times[0] < max(100, 4 * min(alone)), (times, alone)
 
 
 page = Browser(chromium, address)
