@@ -330,7 +330,8 @@ static void add_side(struct odds_model *m, size_t side, const struct ft_side *s)
 			  .high = t->high,
 		  });
 	/* told in other words a scenario is another job, as fast */
-	if (m->n_uses && m->use[m->n_uses - 1].target == OF_TOKENS)
+	if (m->n_uses && m->use[m->n_uses - 1].side == side &&
+	    m->use[m->n_uses - 1].target == OF_TOKENS)
 		m->input[m->use[m->n_uses - 1].input].order =
 			arena_printf(&m->mem, "throughput of %.12g/s", t->tokens_per_s);
 }

@@ -41,19 +41,18 @@ double ft_plan_host_bytes(const struct ft_model *model, const struct ft_plan *p)
 	bool all = p->offload_state == FT_OFFLOAD_ALL, divided = ft_plan_divides(p);
 	double shard = divided ? (double)p->shard : 1;
 	double expert_shard = divided ? (double)ft_plan_expert_shard(p) : 1;
-	double split = (double)(p->tp * p->pp), width, experts = 0, trained;
+	double split = (double)(p->tp * p->pp) * shard, width, experts = 0;
+	double numbers = ft_model_parameters(model);
 
 	if (p->offload_state == FT_OFFLOAD_NONE)
 		return 0;
-	trained = ft_model_parameters(model);
 	width = 12 + (all ? 4 : ft_dtype_bytes(p->gradient_dtype));
 	if (p->lora.rank)
-		return width * ft_model_lora_parameters(model, &p->lora) / split /
-			       shard +
-		       (all ? ft_dtype_bytes(p->lora.frozen) * trained / split / shard :
-			      0);
+		return (width * ft_model_lora_parameters(model, &p->lora) +
+			(all ? ft_dtype_bytes(p->lora.frozen) * numbers : 0)) /
+		       split;
 	for (int64_t i = 0; i < model->n_layers; i++)
 		experts += ft_layer_expert_parameters(model, i);
-	return width * ((trained - experts) / split / shard +
+	return width * ((numbers - experts) / split +
 			experts / (double)(p->pp * p->ep * p->etp) / expert_shard);
 }

@@ -74,14 +74,15 @@ static void on_host(FILE *out, const struct ft_scenario *s)
 	if (p->offload_state == FT_OFFLOAD_NONE)
 		return;
 	fprintf(out,
-		"%s in host memory, about %s a node; the host updates it, with %" PRId64
+		"%s in host memory, about %s a node; the host updates %s, with %" PRId64
 		" thread%s a rank\n",
 		p->offload_state == FT_OFFLOAD_ALL ?
 			"weights, gradients and optimizer wait" :
 			"the optimizer waits",
 		shown_text(FT_SHOW_BYTES,
 			   (double)ranks * ft_plan_host_bytes(s->model, p), text),
-		p->offload_threads, p->offload_threads == 1 ? "" : "s");
+		p->offload_state == FT_OFFLOAD_ALL ? "them" : "it", p->offload_threads,
+		p->offload_threads == 1 ? "" : "s");
 }
 
 static void headline(FILE *out, const struct ft_scenario *s)

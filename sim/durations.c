@@ -454,9 +454,25 @@ ft_ps job_host_longest(const struct job *s)
 	return longest;
 }
 
+/* An update on the host without the bandwidth of its memory would be without a limit in silence. */
+static bool memory_known(const struct job *s, struct ft_error *err)
+{
+	if (s->cluster->node->host_memory_bytes_per_s.value > 0)
+		return true;
+	for (size_t i = 0; i < s->graph->n_segments; i++)
+		if (s->graph->segment[i].host[FT_HOST_STATE_MEMORY] > 0)
+			return ft_fail(
+				err, NULL,
+				"training.offload_state: node '%s' has no "
+				"host_memory, the bandwidth of its memory, which "
+				"its ranks share",
+				s->cluster->node->name);
+	return true;
+}
+
 bool job_time(struct job *s, enum ft_step_start start, struct ft_error *err)
 {
-	if (!time_works(s, err))
+	if (!memory_known(s, err) || !time_works(s, err))
 		return false;
 	s->engine.graph = s->graph;
 	s->engine.host_free = start == FT_STEADY && s->graph->host_runs_ahead;

@@ -214,6 +214,28 @@ static void later_micro_batches_are_joined(void **state)
 	drop(&p);
 }
 
+/* A node that says nothing of its memory is no node with memory without limit. */
+static void a_node_without_memory_is_refused(void **state)
+{
+	struct ft_shelf *shelf = ft_shelf_new();
+	struct ft_error err;
+	struct ft_outcome o;
+	struct ft_scenario *s = scenario_of(
+		shelf,
+		"model: " MODEL "\ncluster: {gpu: h100-sxm, gpus: 4, "
+		"node: {extends: hgx-h100, host_memory: 0 GB/s}}\nstack: generic\n"
+		"training: {sequence_length: 1024, global_batch_size: 4, "
+		"micro_batch_size: 1, offload_state: optimizer}\n",
+		&err);
+
+	(void)state;
+	ok_or_say(s, err);
+	assert_false(ft_study_simulate(s, NULL, NULL, &o, &err));
+	assert_non_null(strstr(err.text, "has no host_memory"));
+	ft_scenario_free(s);
+	ft_shelf_free(shelf);
+}
+
 static void what_does_not_run_is_refused(void **state)
 {
 	static const struct {
@@ -273,6 +295,7 @@ int main(void)
 		cmocka_unit_test(as_much_waits_on_the_host),
 		cmocka_unit_test(the_host_updates),
 		cmocka_unit_test(later_micro_batches_are_joined),
+		cmocka_unit_test(a_node_without_memory_is_refused),
 		cmocka_unit_test(what_does_not_run_is_refused),
 	};
 

@@ -18,7 +18,7 @@
 #include "traces/memory.h"
 #include "traces/sharding.h"
 
-/* Bytes of a number on the host, and those that Adam's update moves for it. */
+/* Bytes of a number on the host, and those that Adam's update moves for it, as on a GPU (update.c). */
 enum { WEIGHT = 4, UPDATE = 28 };
 
 static const double million = 1e6;
