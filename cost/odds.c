@@ -362,6 +362,45 @@ static size_t new_dimension(struct odds_model *m, const char *name)
 	return m->n_dimensions++;
 }
 
+static bool moved_by(const struct input *in, size_t factor)
+{
+	for (size_t k = 0; k < in->n_factors; k++)
+		if (in->moved_by[k].factor == factor)
+			return true;
+	return false;
+}
+
+/* Does a factor move amounts of one key alone? */
+static bool factor_is_lone(const struct odds_model *m, size_t factor)
+{
+	const char *key = NULL;
+
+	for (size_t i = 0; i < m->n_inputs; i++)
+		if (moved_by(&m->input[i], factor)) {
+			if (key && strcmp(key, m->input[i].key))
+				return false;
+			key = m->input[i].key;
+		}
+	return true;
+}
+
+/* What moves one amount alone is part of its own cause: one dimension is drawn better than two. Not where sides are
+ * compared: a side's draws must not depend on the others. */
+static void join_lone_factors(struct odds_model *m)
+{
+	for (size_t i = 0; i < m->n_inputs; i++) {
+		struct input *in = &m->input[i];
+		size_t kept = 0;
+
+		for (size_t k = 0; k < in->n_factors; k++)
+			if (factor_is_lone(m, in->moved_by[k].factor))
+				in->own = hypot(in->own, in->moved_by[k].is);
+			else
+				in->moved_by[kept++] = in->moved_by[k];
+		in->n_factors = kept;
+	}
+}
+
 /* Factors first; inputs of one key share one. */
 static void set_dimensions(struct odds_model *m)
 {
@@ -405,6 +444,8 @@ struct odds_model *odds_model_of(const struct ft_side *side, size_t n,
 		odds_model_free(m);
 		return NULL;
 	}
+	if (n == 1)
+		join_lone_factors(m);
 	set_dimensions(m);
 	return m;
 }

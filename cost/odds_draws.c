@@ -15,7 +15,11 @@ enum { ROUNDS = 3 };
 struct source {
 	const struct odds_model *m;
 	size_t n;
-	unsigned bits;	/* of the smallest power of two that is not below n */
+	uint64_t mask; /* all ones, as many as the bits of the last draw's number */
+	unsigned half; /* of those bits */
+	struct turn {
+		uint64_t plus[ROUNDS], times[ROUNDS];
+	} * turn;	/* [n_dimensions] what a number goes through */
 	double *normal; /* [n] of the middle of each n-th */
 };
 
@@ -24,25 +28,31 @@ static void source_open(struct source *s, const struct odds_model *m, size_t dra
 {
 	*s = (struct source){ .m = m,
 			      .n = draws,
+			      .turn = ARENA_ARRAY(mem, m->n_dimensions + 1,
+						  struct turn),
 			      .normal = ARENA_ARRAY(mem, draws, double) };
-	while ((size_t)1 << s->bits < draws)
-		s->bits++;
+	while (s->mask < draws - 1)
+		s->mask = s->mask << 1 | 1;
+	s->half = (unsigned)__builtin_popcountll(s->mask) / 2 + 1;
+	for (size_t i = 0; i < m->n_dimensions; i++)
+		for (int k = 0; k < ROUNDS; k++) {
+			s->turn[i].plus[k] = m->dimension[i] >> 16 * k;
+			s->turn[i].times[k] = m->dimension[i] >> 8 * k | 1;
+		}
 	for (size_t i = 0; i < draws; i++)
 		s->normal[i] =
 			gsl_cdf_ugaussian_Pinv(((double)i + 0.5) / (double)draws);
 }
 
 /* The draw's place among n, each once: what is done to a number of so many bits can be undone, and is done until it is below n. */
-static size_t place(const struct source *s, uint64_t key, size_t draw)
+static inline size_t place(const struct source *s, const struct turn *t, size_t draw)
 {
-	uint64_t mask = ((uint64_t)1 << s->bits) - 1, x = draw;
-	unsigned half = s->bits / 2 + 1;
+	uint64_t x = draw;
 
 	do {
-		for (int i = 0; i < ROUNDS; i++) {
-			x = (x + (key >> 16 * i)) & mask;
-			x = x * (key >> 8 * i | 1) & mask;
-			x ^= x >> half;
+		for (int k = 0; k < ROUNDS; k++) {
+			x = (x + t->plus[k]) * t->times[k] & s->mask;
+			x ^= x >> s->half;
 		}
 	} while (x >= s->n);
 	return (size_t)x;
@@ -51,7 +61,7 @@ static size_t place(const struct source *s, uint64_t key, size_t draw)
 static void source_next(const struct source *s, size_t draw, double *z)
 {
 	for (size_t i = 0; i < s->m->n_dimensions; i++)
-		z[i] = s->normal[place(s, s->m->dimension[i], draw)];
+		z[i] = s->normal[place(s, &s->turn[i], draw)];
 }
 
 /* Each input's normal from those of its factors and its own. */
