@@ -113,6 +113,7 @@ static bool read_all(struct arena *mem, struct node *map, struct ft_node *node,
 		read_number_or(&r, mem, "host_link", DIM_BYTES_PER_S, 0);
 	node->host_memory_bytes_per_s =
 		read_number_or(&r, mem, "host_memory", DIM_BYTES_PER_S, 0);
+	node->host_sockets = read_int(&r, "host_sockets", 1, 16, 1);
 	node->gpu_speed_spread_frac =
 		read_number_or(&r, mem, "gpu_speed_spread", DIM_FRAC, 0);
 	node->power_w = read_number(&r, mem, "power", DIM_W);

@@ -358,13 +358,15 @@ double ft_sim_host_factor(const struct ft_cluster *c, const struct ft_stack *sta
 	       (1 + stack->host_crowding_frac.value * (double)(ranks - 1));
 }
 
-/* Seconds a MB: ranks of a node share its memory. */
+/* Seconds a MB: ranks of a node fill its sockets one after the other, and share the memory of theirs. */
 static double shared_memory_s(const struct ft_cluster *c)
 {
-	double bandwidth = c->node->host_memory_bytes_per_s.value;
-	int64_t ranks = c->ranks < c->ranks_per_node ? c->ranks : c->ranks_per_node;
+	double sockets = (double)c->node->host_sockets;
+	double bandwidth = c->node->host_memory_bytes_per_s.value / sockets;
+	double of_socket = ceil((double)c->ranks_per_node / sockets);
+	double ranks = fmin((double)c->ranks, of_socket);
 
-	return bandwidth > 0 ? 1e6 * (double)ranks / bandwidth : 0;
+	return bandwidth > 0 ? 1e6 * ranks / bandwidth : 0;
 }
 
 static double host_s(const struct job *s, enum ft_host activity)

@@ -48,6 +48,7 @@ static const char *const hosts[FT_HOSTS] = {
 	"state_norm",
 	"state_join",
 	"state_mapped",
+	"state_views",
 	"step",
 	"adapter",
 	"tensor_op",

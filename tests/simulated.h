@@ -7,7 +7,7 @@
 #include "foretoken/study.h"
 #include "tests/check.h"
 
-/* The scenario of a text, on the shelf's parts; NULL with *err. */
+/* The scenario of a text, on the shelf's parts; NULL with *err. Its document is not kept: what refuses it later says no line. */
 static inline struct ft_scenario *scenario_of(struct ft_shelf *shelf, const char *text,
 					      struct ft_error *err)
 {
@@ -16,6 +16,8 @@ static inline struct ft_scenario *scenario_of(struct ft_shelf *shelf, const char
 	struct ft_scenario *s =
 		root ? ft_scenario_from(shelf, root, "s", true, err) : NULL;
 
+	if (s)
+		s->given = NULL;
 	arena_release(&mem);
 	return s;
 }

@@ -283,18 +283,19 @@ static void slows_is(const struct ft_gpu *gpu, const struct ft_work *w,
 		    (moves ? (float)gpu->memory_beside_copy.value : 1));
 }
 
-/* An activity once; a MB of a node's memory takes each of its ranks at least so long. */
+/* An activity once; a MB of a socket's memory takes each of its ranks at least so long. */
 static double cost_s(const struct ft_scenario *s, int activity)
 {
 	const struct ft_cluster *c = s->cluster;
-	double ranks =
-		(double)(c->ranks < c->ranks_per_node ? c->ranks : c->ranks_per_node);
+	int64_t sockets = c->node->host_sockets, ranks = 0;
 	double alone =
 		s->stack->host_s[activity].value * ft_sim_host_factor(c, s->stack);
 
+	for (int64_t rank = 0; rank < c->ranks; rank++) /* of the first socket */
+		ranks += rank * sockets < c->ranks_per_node;
 	return activity == FT_HOST_STATE_MEMORY ?
-		       fmax(alone,
-			    ranks * 1e6 / c->node->host_memory_bytes_per_s.value) :
+		       fmax(alone, 1e6 * (double)(ranks * sockets) /
+					   c->node->host_memory_bytes_per_s.value) :
 		       alone;
 }
 

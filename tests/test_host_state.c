@@ -150,24 +150,28 @@ static void as_much_waits_on_the_host(void **state)
 	drop(&p);
 }
 
-/* Seconds of a step on a host whose memory has so many bytes/s. */
-static double step_s(int gpus, int threads, double memory, const char *stack)
+/* Seconds of a step on a host of so many sockets, whose memory has so many bytes/s. */
+static double step_s(int threads, int sockets, double memory)
 {
 	char text[700];
 
 	snprintf(text, sizeof(text),
 		 "model: " MODEL "\ncluster: {gpu: h100-sxm, gpus: %d, "
-		 "node: {extends: hgx-h100, host_memory: %g GB/s}}\n"
-		 "stack: %s\ntraining: {sequence_length: 1024, "
+		 "node: {extends: hgx-h100, host_sockets: %d, host_memory: %g GB/s}}\n"
+		 "stack: torch-2.11-eager\ntraining: {sequence_length: 1024, "
 		 "global_batch_size: %d, micro_batch_size: 1, sharding: fsdp, "
 		 "offload_state: all, offload_threads: %d}\n",
-		 gpus, memory * 1e-9, stack, gpus, threads);
+		 RANKS, sockets, memory * 1e-9, RANKS, threads);
 	return simulated_s(text, NULL);
 }
 
-/* Threads share the numbers, ranks share the memory. */
+/* Threads share the numbers, ranks of a socket share its memory: four on the first of two, or two on each of two of four. */
 static void the_host_updates(void **state)
 {
+	/* of eight GPUs; times: of the node's memory over what a rank has */
+	static const struct {
+		int sockets, times;
+	} ways[] = { { 1, 4 }, { 2, 8 }, { 4, 8 }, { 8, 8 } };
 	struct parts p;
 	double share, update, memory, factor = 1;
 
@@ -178,12 +182,11 @@ static void the_host_updates(void **state)
 	update = factor * p.stack->host_s[FT_HOST_STATE_UPDATE].value / 1e6;
 	memory = factor * p.stack->host_s[FT_HOST_STATE_MEMORY].value / 1e6;
 	for (int threads = 1; threads <= 8; threads *= 2)
-		near_frac(step_s(RANKS, threads, 1e15, "torch-2.11-eager") -
-				  step_s(RANKS, 2 * threads, 1e15, "torch-2.11-eager"),
+		near_frac(step_s(threads, 1, 1e15) - step_s(2 * threads, 1, 1e15),
 			  share * update / (2 * threads), 1e-3);
-	near_frac(step_s(RANKS, 16, 10e9, "torch-2.11-eager") -
-			  step_s(RANKS, 16, 1e15, "torch-2.11-eager"),
-		  28 * share * (RANKS / 10e9 - memory), 1e-3);
+	for (size_t i = 0; i < sizeof(ways) / sizeof(*ways); i++)
+		near_frac(step_s(16, ways[i].sockets, 10e9) - step_s(16, 1, 1e15),
+			  28 * share * (ways[i].times / 10e9 - memory), 1e-3);
 	drop(&p);
 }
 
@@ -207,11 +210,38 @@ static void later_micro_batches_are_joined(void **state)
 	/* words and head alone: 32000 x 2048 / 4 numbers of 4 bytes are beyond 32 MiB, 8192 x 2048 / 4 are not */
 	near_frac(1e6 * mapped, 2 * 32000. * 2048 / RANKS, 1e-9);
 	drop(&p);
-	built(&p, "torch-2.11-fsdp1", 2 * RANKS, "fsdp", "all", "");
-	for (size_t i = 0; i < p.graph->n_segments; i++)
-		assert_true(p.graph->segment[i].host[FT_HOST_STATE_JOIN] <= 0);
-	assert_true(sum_of(p.graph, "fsdp_accumulate").bytes > 0);
-	drop(&p);
+}
+
+/* FSDP1's host makes gradients of units beyond 32 MiB anew, once a step: here words and head, and layers whose share is that large. */
+static void flat_gradients_are_made_anew(void **state)
+{
+	static const struct {
+		const char *stack, *more;
+		double times;
+	} ways[] = {
+		{ "torch-2.11-fsdp1", "", 1 },
+		{ "torch-2.11-fsdp1", ", sync_each_micro_batch: false", 1 },
+		{ "torch-2.11-eager", "", 0 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(ways) / sizeof(*ways); i++) {
+		struct parts p;
+		double views = 0;
+		int batch = *ways[i].more ? 2 * RANKS : RANKS;
+
+		built(&p, ways[i].stack, batch, "fsdp", "all", ways[i].more);
+		for (size_t k = 0; k < p.graph->rank_class->n_calls; k++) {
+			const struct ft_call *c = &p.graph->rank_class->call[k];
+
+			views += c->repeat *
+				 p.graph->segment[c->segment].host[FT_HOST_STATE_VIEWS];
+		}
+		near_frac(1e6 * views + 1,
+			  ways[i].times * ft_model_parameters(p.model) / RANKS + 1,
+			  1e-9);
+		drop(&p);
+	}
 }
 
 /* A node that says nothing of its memory is no node with memory without limit. */
@@ -243,6 +273,8 @@ static void what_does_not_run_is_refused(void **state)
 	} wrong[] = {
 		{ "torch-2.11-eager", "sharding: ddp, offload_state: all",
 		  "under sharding: fsdp or hsdp alone" },
+		{ "torch-2.11-fsdp1", "sharding: fsdp, offload_state: all",
+		  "use sync_each_micro_batch: false" },
 		{ "torch-2.11-eager", "offload_threads: 4",
 		  "nothing is updated on the host" },
 		{ "torch-2.11-eager",
@@ -274,7 +306,7 @@ static void what_does_not_run_is_refused(void **state)
 		snprintf(text, sizeof(text),
 			 "model: " MODEL "\ncluster: {gpu: h100-sxm, gpus: 4}\n"
 			 "stack: %s\ntraining: {sequence_length: 1024, "
-			 "global_batch_size: 4, micro_batch_size: 1, %s}\n",
+			 "global_batch_size: 8, micro_batch_size: 1, %s}\n",
 			 wrong[i].stack, wrong[i].training);
 		s = scenario_of(shelf, text, &err);
 		if (s)
@@ -295,6 +327,7 @@ int main(void)
 		cmocka_unit_test(as_much_waits_on_the_host),
 		cmocka_unit_test(the_host_updates),
 		cmocka_unit_test(later_micro_batches_are_joined),
+		cmocka_unit_test(flat_gradients_are_made_anew),
 		cmocka_unit_test(a_node_without_memory_is_refused),
 		cmocka_unit_test(what_does_not_run_is_refused),
 	};

@@ -45,6 +45,8 @@ static const struct key_exempt exempt[] = {
 	{ "stack", "rates.host.matrix", "of Muon: test_muon.c" },
 	{ "stack", "rates.host.tensor_update", "of Adafactor: test_optimizer.c" },
 	{ "stack", "rates.host.redistribute", "likewise" },
+	{ "stack", "rates.host.state_views",
+	  "of layout.flat_shards: test_host_state.c" },
 	{ "stack", "rates.host.split_below",
 	  "of layout.autograd_split: test_schedule_parts.c" },
 	{ "stack", "ccl", "in a node many libraries agree: test_ccl.c, test_tuner.c" },

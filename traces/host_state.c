@@ -4,14 +4,16 @@
  * PyTorch's FSDP (all): a unit's shard is copied in fp32 on the stream that copies in, or, of one rank, on compute's. FSDP2
  * sends reduced gradients behind the reduction, on its stream, and waits for them behind the step's last backward; those of later
  * micro-batches it copies into other memory of the host, which waits for each, and adds them there. FSDP1's host waits for each
- * copy, and micro-batches are added on the GPU.
+ * copy, and a later micro-batch's takes the place of an earlier one's, so that only sums of whole gradients (no_sync) are right. With use_orig_params (as accelerate and Lightning set it) parameters' gradients are views
+ * of the last step's when a unit is gathered for its backward, and the host makes memory for all of the unit's and copies them there.
  * DeepSpeed (optimizer): a reduced part goes at once; a later micro-batch's brings the sum back, adds to it, and sends it again.
  * Megatron's zero1 and ddp send their sums when all are there.
  *
  * Source: torch/distributed/fsdp (_fully_shard/_fsdp_param.py, _fsdp_collectives.py; _runtime_utils.py), DeepSpeed's
  * runtime/zero/stage_1_and_2.py (read 2026-11-30). Measured: measurements/probes/h200-2026-11-30-host-update-unseen,
- * -host-state-unseen (steps).
- * Limits: one copy a unit, not one a tensor; a node's other ranks take nothing of a link.
+ * -host-state-unseen (steps), of two ranks -two-host-state-unseen.
+ * Limits: one copy a unit, not one a tensor; a node's other ranks take nothing of a link; such gradients of a unit's share of less than
+ * 32 MiB take nothing.
  */
 #include "traces/host_state.h"
 #include "traces/casts.h"
@@ -33,22 +35,21 @@ bool weights_wait(const struct builder *b)
 	return b->plan->offload_state == FT_OFFLOAD_ALL;
 }
 
+double mapped_share(double numbers, double shard)
+{
+	enum { MOST = 32 << 20 }; /* glibc's M_MMAP_THRESHOLD, its largest */
+
+	return WEIGHT * numbers / shard > MOST ? numbers / shard : 0;
+}
+
 bool gradients_go_each(const struct builder *b)
 {
 	return state_waits(b) && sums_shards(b);
 }
 
-/* FSDP1, and what is summed up whole, in pipelines or until the last micro-batch, is added up on the GPU. */
-static bool adds_on_gpu(const struct builder *b)
-{
-	return weights_wait(b) && b->rules->flat_shards;
-}
-
 double staying_gradient_width(const struct builder *b, double width)
 {
-	bool adds = adds_on_gpu(b) && b->plan->micro_batches > 1;
-
-	return gradients_go_each(b) && !adds ? 0 : width;
+	return gradients_go_each(b) ? 0 : width;
 }
 
 static struct ft_op *put_host_copy(struct builder *b, const char *name,
@@ -129,9 +130,11 @@ void gradients_go(struct builder *b, struct held unit, bool joins)
 	put_wait(copy, FT_TAIL + FT_STREAM_COMPUTE);
 	if (!weights_wait(b))
 		return;
-	if (b->rules->flat_shards)
+	if (b->rules->flat_shards) {
 		b->host_waited = copy->host_waits = true;
-	else if (joins)
+		if (!joins && has_peers(b, unit))
+			host(b, FT_HOST_STATE_VIEWS, mapped_share(n, 1) / million);
+	} else if (joins)
 		join_on_host(b, unit);
 }
 

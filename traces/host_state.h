@@ -16,6 +16,9 @@
 bool state_waits(const struct builder *b);  /* the optimizer's */
 bool weights_wait(const struct builder *b); /* and those of weights */
 
+/* Of a tensor's share in fp32, numbers for which the host maps memory when it is made, and unmaps it when it goes. */
+double mapped_share(double numbers, double shard);
+
 /* Ahead of a gather of that unit: its shard comes, behind these events or tails (too: or FT_EVENT_NONE). What waits for it waits for
  * the tail of FT_STREAM_FETCH. False: nothing comes. */
 bool shard_comes(struct builder *b, struct held unit, int behind, int too);

@@ -3,6 +3,7 @@
 
 #include "traces/block.h"
 #include "traces/casts.h"
+#include "traces/host_state.h"
 #include "traces/muon.h"
 
 /* Two matrices for each adapter. */
@@ -69,12 +70,6 @@ int64_t layer_tensors(const struct builder *b, int64_t layer)
 {
 	return b->plan->lora.rank ? adapter_tensors(b, layer) :
 				    weight_tensors(b, layer);
-}
-
-/* A share in fp32 beyond 32 MiB is mapped when it is made and unmapped when it goes (glibc's M_MMAP_THRESHOLD, its largest). */
-static double mapped_share(double numbers, double shard)
-{
-	return 4 * numbers / shard > 32 << 20 ? numbers / shard : 0;
 }
 
 /* Of a layer's matrices; experts of a rank lie in one tensor a matrix. */

@@ -105,6 +105,14 @@ static bool updates_on_host(const struct ft_plan *plan, const struct ft_stack *s
 			"offload_state: all: the fsdp of stack %s keeps its shards "
 			"on the GPU; use optimizer",
 			stack->name);
+	if (all && stack->layout.flat_shards && plan->micro_batches > 1 &&
+	    !plan->sync_last)
+		return ft_fail(
+			err, NULL,
+			"offload_state: all: FSDP1 of stack %s loses the sums of "
+			"earlier micro-batches that way; use "
+			"sync_each_micro_batch: false (no_sync), or one micro-batch",
+			stack->name);
 	return !autocast ||
 	       ft_fail(err, NULL,
 		       "offload_state: %s: under autocast, as in sharding: %s of stack "

@@ -235,7 +235,8 @@ struct ft_node {
 	struct ft_number host_factor;		/* host seconds / the reference's */
 	struct ft_number host_link_bytes_per_s; /* a rank's, each way; 0: unknown */
 	struct ft_number
-		host_memory_bytes_per_s;	/* of all ranks together; 0: unknown */
+		host_memory_bytes_per_s; /* of all ranks together; 0: unknown */
+	int64_t host_sockets;		 /* among which it and the GPUs are divided */
 	struct ft_number gpu_speed_spread_frac; /* of its GPUs: standard deviation */
 	struct ft_number power_w;		/* without the GPUs, at full load */
 	struct ft_number rack_units;		/* 0: as hosts without a line */

@@ -56,6 +56,7 @@ enum ft_host {
 	FT_HOST_STATE_NORM, /* a million numbers of gradients whose norm the host takes */
 	FT_HOST_STATE_JOIN, /* a million that it copies and adds to earlier micro-batches' */
 	FT_HOST_STATE_MAPPED, /* beyond that: of tensors whose memory is new each time */
+	FT_HOST_STATE_VIEWS,  /* a million whose gradients FSDP1's host makes anew */
 	FT_HOST_STEP,	      /* the loop around one step */
 	FT_HOST_ADAPTER,      /* one adapter, in one pass */
 	FT_HOST_TENSOR_OP,    /* a launch of eager DTensor, beside the launch itself */

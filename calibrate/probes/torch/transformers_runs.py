@@ -5,17 +5,17 @@ for `foretoken validate`.  Needs neither torch nor a GPU.
   python3 calibrate/probes/torch/transformers_runs.py --gpu h100-sxm OUT.jsonl >RUNS.csv
 
 A row a case that ran; its model by the keys of its config.json. Left out, and told on standard
-error: cases that failed, adapters whose products are in fp32 (`wide` without `autocast`), and updates of a loop that
-are not fused or clip gradients, which no stack here has.
+error: cases that failed, adapters whose products are in fp32 (`wide` without `autocast`), state on a host of whose
+threads nothing is said, and updates of a loop that are not fused or clip gradients, which no stack here has.
 """
 import argparse
 import csv
 import json
 import sys
 
-# What a config.json says of embeddings' dropout, of rotary embeddings and of GPT-Neo's masks is not counted.
+# What a config.json says of embeddings' dropout, of rotary embeddings, of GPT-Neo's masks and of the scale of Gemma's scores is not counted.
 NOT_OF_THE_MODEL = {"embd_pdrop", "embed_dropout", "embedding_dropout", "rotary_dim", "rotary_pct", "partial_rotary_factor",
-                    "attention_types", "do_layer_norm_before", "pad_token_id"}
+                    "attention_types", "do_layer_norm_before", "pad_token_id", "query_pre_attn_scalar"}
 
 # What a class of 5.17 does where a case says nothing. A config.json of these says it; PhiMoE's router takes two experts always.
 OF_THE_CLASS = {"gpt2": {"attn_pdrop": 0.1, "resid_pdrop": 0.1}, "gpt_bigcode": {"attn_pdrop": 0.1, "resid_pdrop": 0.1},
@@ -74,6 +74,8 @@ def loop_run(case, gpu):
            "training.reshard_after_forward": case.get("reshard", True)}
     if "sync_each" in case:
         row["training.sync_each_micro_batch"] = case["sync_each"]
+    if case.get("host"):
+        row.update({"training.offload_state": "all", "training.offload_threads": case["threads"]})
     if lora:
         row.update({"training.lora.rank": lora["rank"], "training.lora.targets": lora["targets"],
                     "training.lora.fp32_adapters": lora.get("wide", False)})
@@ -104,6 +106,8 @@ def main():
             rows.append(run(case, a.gpu))
         elif case.get("lora", {}).get("wide") and not case.get("autocast"):
             print("%s: left out: adapters whose products are in fp32" % case["name"], file=sys.stderr)
+        elif case.get("host") and "threads" not in case:
+            print("%s: left out: state on a host of whose threads nothing is said" % case["name"], file=sys.stderr)
         elif case.get("optimizer", "fused") != "fused" or case.get("clip"):
             print("%s: left out: an update that is not fused, or clips gradients" % case["name"], file=sys.stderr)
         else:
