@@ -65,23 +65,17 @@ static void padded(FILE *out, const struct ft_model *m, int64_t tp)
 }
 
 /* What the GPUs' memory is spared, and who updates it. */
-static void on_host(FILE *out, const struct ft_scenario *s)
+static void on_host(FILE *out, const struct ft_plan *p)
 {
-	const struct ft_plan *p = s->plan;
-	int64_t ranks = p->ranks < p->ranks_per_node ? p->ranks : p->ranks_per_node;
-	char text[SHOWN];
+	bool all = p->offload_state == FT_OFFLOAD_ALL;
 
 	if (p->offload_state == FT_OFFLOAD_NONE)
 		return;
 	fprintf(out,
-		"%s in host memory, about %s a node; the host updates %s, with %" PRId64
+		"%s in host memory; the host updates %s, with %" PRId64
 		" thread%s a rank\n",
-		p->offload_state == FT_OFFLOAD_ALL ?
-			"weights, gradients and optimizer wait" :
-			"the optimizer waits",
-		shown_text(FT_SHOW_BYTES,
-			   (double)ranks * ft_plan_host_bytes(s->model, p), text),
-		p->offload_state == FT_OFFLOAD_ALL ? "them" : "it", p->offload_threads,
+		all ? "weights, gradients and optimizer wait" : "the optimizer waits",
+		all ? "them" : "it", p->offload_threads,
 		p->offload_threads == 1 ? "" : "s");
 }
 
@@ -105,7 +99,7 @@ static void headline(FILE *out, const struct ft_scenario *s)
 		p->sharding == FT_ALONE ? "sharding none" :
 					  ft_sharding_name(p->sharding),
 		ft_recompute_name(p->recompute));
-	on_host(out, s);
+	on_host(out, p);
 	passed_over(out, s->model);
 	stretched(out, s->model);
 	padded(out, s->model, p->tp);

@@ -30,6 +30,8 @@ static const struct ft_outcome_field fields[] = {
 	  AT(memory_bytes[FT_MEMORY_ACTIVATIONS]), 0, 0 },
 	{ "memory_bytes_per_gpu.other", NULL, FT_SHOW_BYTES,
 	  AT(memory_bytes[FT_MEMORY_OTHER]), 0, 0 },
+	{ "host_memory_bytes_per_node", "host memory per node", FT_SHOW_BYTES,
+	  AT(host_memory_bytes), 0, 0 },
 	{ "breakdown_s.compute", "compute", FT_SHOW_S, AT(breakdown.compute_s), 0, 0 },
 	{ "breakdown_s.exposed_communication", "exposed communication", FT_SHOW_S,
 	  AT(breakdown.exposed_communication_s), 0, 0 },

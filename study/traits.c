@@ -21,6 +21,8 @@ static const struct ft_trait traits[] = {
 	{ "optimizer", false, AT(optimizer), "what updates the weights" },
 	{ "trained", false, AT(trained),
 	  "all weights, or adapters beside frozen ones" },
+	{ "offload_state", false, AT(offload_state),
+	  "what waits on the host, which updates it" },
 	{ "flop_per_token", true, AT(flop_per_token), "model FLOPs of a token" },
 	{ "gpus", true, AT(gpus), "GPUs" },
 	{ "sequence", true, AT(sequence), "tokens per sequence" },
@@ -79,6 +81,7 @@ struct ft_traits traits_of(const struct ft_scenario *s, const struct ft_run *run
 		.sharding = ft_sharding_name(p->sharding),
 		.optimizer = ft_optimizer_name(p->optimizer),
 		.trained = p->lora.rank ? "adapters" : "all",
+		.offload_state = ft_offload_name(p->offload_state),
 		.flop_per_token = ft_model_flop_per_token(s->model, p->tp, p->sequence,
 							  s->model->causal),
 		.gpus = (double)s->cluster->gpus,
@@ -108,5 +111,6 @@ struct ft_traits traits_copy(struct arena *mem, const struct ft_traits *of)
 	copy.sharding = arena_text(mem, of->sharding);
 	copy.optimizer = arena_text(mem, of->optimizer);
 	copy.trained = arena_text(mem, of->trained);
+	copy.offload_state = arena_text(mem, of->offload_state);
 	return copy;
 }

@@ -25,6 +25,7 @@ static struct ft_traits plain(void)
 				   .sharding = "ddp",
 				   .optimizer = "adam",
 				   .trained = "all",
+				   .offload_state = "none",
 				   .flop_per_token = 1e9,
 				   .gpus = 8,
 				   .sequence = 4096,

@@ -8,19 +8,29 @@
 #include "study/traits.h"
 #include "tests/check.h"
 
-enum { DRAWS = 600, RUNS = 24, SOURCES = 6, GROUPS = 5, WORDS = 9, NUMBERS = 9 };
+enum { DRAWS = 600, RUNS = 24, SOURCES = 6, GROUPS = 5, WORDS = 10, NUMBERS = 9 };
 
 static uint64_t seed = 41;
 
-static const char *const names[] = { "gpu",	     "generation",
-				     "stack",	     "stack_root",
-				     "model",	     "precision",
-				     "sharding",     "optimizer",
-				     "trained",	     "flop_per_token",
-				     "gpus",	     "sequence",
-				     "micro_tokens", "micro_batches",
-				     "tp",	     "pp",
-				     "cp",	     "ep" };
+static const char *const names[] = { "gpu",
+				     "generation",
+				     "stack",
+				     "stack_root",
+				     "model",
+				     "precision",
+				     "sharding",
+				     "optimizer",
+				     "trained",
+				     "offload_state",
+				     "flop_per_token",
+				     "gpus",
+				     "sequence",
+				     "micro_tokens",
+				     "micro_batches",
+				     "tp",
+				     "pp",
+				     "cp",
+				     "ep" };
 
 struct made {
 	struct ft_evidence e;
@@ -63,6 +73,7 @@ static struct ft_traits draw_traits(struct made *m, size_t i)
 				   .sharding = w[6],
 				   .optimizer = w[7],
 				   .trained = w[8],
+				   .offload_state = w[9],
 				   .flop_per_token = x[0],
 				   .gpus = x[1],
 				   .sequence = x[2],

@@ -147,6 +147,7 @@ static struct ft_traits traits(void)
 				   .sharding = "ddp",
 				   .optimizer = "adam",
 				   .trained = "all",
+				   .offload_state = "none",
 				   .flop_per_token = 1e9 * n,
 				   .gpus = n,
 				   .sequence = 2 * n,

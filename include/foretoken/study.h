@@ -112,8 +112,9 @@ struct ft_traits {
 	bool unnamed;	   /* the stack stands for software that nobody named */
 	const char *model; /* dense or experts */
 	const char *precision, *sharding, *optimizer;
-	const char *trained;   /* all weights, or adapters beside frozen ones */
-	double flop_per_token; /* of the model, forward and backward */
+	const char *trained;	   /* all weights, or adapters beside frozen ones */
+	const char *offload_state; /* none, optimizer or all of it waits on the host */
+	double flop_per_token;	   /* of the model, forward and backward */
 	double gpus, sequence;
 	double micro_tokens;  /* that a rank sees in one micro-batch, before tp */
 	double micro_batches; /* of a replica */
@@ -190,6 +191,7 @@ struct ft_outcome {
 	double model_flop_per_s_per_gpu, mfu, mfu_full, hfu;
 	bool fits;
 	double memory_total_bytes, memory_bytes[FT_MEMORIES]; /* per card */
+	double host_memory_bytes; /* per node, of weights and optimizer that wait there */
 	struct ft_breakdown breakdown;
 	double step_low_s, step_high_s;
 	double tokens_low_per_s, tokens_high_per_s;
