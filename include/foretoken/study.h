@@ -57,8 +57,7 @@ struct ft_scenario {
 	struct ft_shelf *shelf;		    /* with the parts it is made of */
 	struct ft_memo *memo;		    /* the shelf's */
 	const struct ft_evidence *evidence; /* measured runs; the shelf's */
-	const char *
-		group; /* of a measured row: its own source says nothing of its range */
+	const char *group; /* of a measured row: its source is no part of its range */
 	struct ft_cost_terms terms;
 	struct ft_asked asked;
 	enum ft_timeline timeline; /* the form of timelines */
@@ -112,9 +111,8 @@ struct ft_traits {
 	bool unnamed;	   /* the stack stands for software that nobody named */
 	const char *model; /* dense or experts */
 	const char *precision, *sharding, *optimizer;
-	const char *trained;	   /* all weights, or adapters beside frozen ones */
-	const char *offload_state; /* none, optimizer or all of it waits on the host */
-	double flop_per_token;	   /* of the model, forward and backward */
+	const char *trained, *offload_state; /* all, or adapters; on the host */
+	double flop_per_token;		     /* of the model, forward and backward */
 	double gpus, sequence;
 	double micro_tokens;  /* that a rank sees in one micro-batch, before tp */
 	double micro_batches; /* of a replica */
@@ -191,7 +189,7 @@ struct ft_outcome {
 	double model_flop_per_s_per_gpu, mfu, mfu_full, hfu;
 	bool fits;
 	double memory_total_bytes, memory_bytes[FT_MEMORIES]; /* per card */
-	double host_memory_bytes; /* per node, of weights and optimizer that wait there */
+	double host_memory_bytes; /* per node, of state that waits there */
 	struct ft_breakdown breakdown;
 	double step_low_s, step_high_s;
 	double tokens_low_per_s, tokens_high_per_s;
