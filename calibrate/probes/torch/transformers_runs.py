@@ -4,7 +4,7 @@ for `foretoken validate`.  Needs neither torch nor a GPU.
 
   python3 calibrate/probes/torch/transformers_runs.py --gpu h100-sxm OUT.jsonl >RUNS.csv
 
-A row a case that ran; its model by the keys of its config.json. Left out, and told on standard
+A row a case that ran; its model by the keys of its config.json; no memory where cases before held more than 1 % of it. Left out, and told on standard
 error: cases that failed, adapters whose products are in fp32 (`wide` without `autocast`), state on a host of whose
 threads nothing is said, and updates of a loop that are not fused or clip gradients, which no stack here has.
 """
@@ -87,8 +87,9 @@ def run(case, gpu):
     kind = case["model"]["model_type"]
     model = {**OF_THE_CLASS.get(kind, {}), **case["model"], **ALWAYS.get(kind, {})}
     row.update(("model." + k, v) for k, v in model.items() if k not in NOT_OF_THE_MODEL)
+    left = case.get("held_bytes", 0) > 0.01 * case.get("peak_bytes", 0)  # of cases before
     row.update({"measured.step_s": case["step_s"],
-                "measured.memory_bytes_per_gpu.total": case.get("peak_bytes"),
+                "measured.memory_bytes_per_gpu.total": None if left else case.get("peak_bytes"),
                 "source": "%s, transformers %s, torch %s" % (case["gpu"], case["transformers"], case["torch"])})
     return row
 

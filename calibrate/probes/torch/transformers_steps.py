@@ -19,7 +19,7 @@ of modules) and `wide` (false: adapters in bf16; true: in fp32, as PEFT has them
 A step is forward and backward of all micro-batches, the loss by the library, and a fused AdamW.
 `step_s` is the mean of steps one behind the other, `alone_s` the median of steps after a wait,
 `peak_bytes` what the allocator held at most, first steps included (DDP then lays its buckets anew), `reserved_bytes` what it had taken from
-the GPU by then, `threads` PyTorch's on the processor, and `retries` how often in the timed steps it gave all back to find room. With `trace` and TRACES in the environment rank 0
+the GPU by then, `threads` PyTorch's on the processor, `held_bytes` what cases before had not freed, and `retries` how often in the timed steps it gave all back to find room. With `trace` and TRACES in the environment rank 0
 writes TRACES/NAME.rank0.kineto.json.gz of one more step.
 """
 import datetime
@@ -117,6 +117,7 @@ def build(case, device):
 
 
 def measured(case, device):
+    held = torch.cuda.memory_allocated()
     torch.manual_seed(1)
     torch.set_num_threads(case.get("threads", THREADS))
     model, layers, config = build(case, device)
@@ -173,7 +174,7 @@ def measured(case, device):
     dist.all_reduce(slowest, op=dist.ReduceOp.MAX)
     alone_s, step_s, peak, reserved, retries = slowest.tolist()
     return {"parameters": parameters, "trained": sum(p.numel() for p in trained), "layers": layers, "step_s": step_s, "alone_s": alone_s,
-            "threads": torch.get_num_threads(), "peak_bytes": int(peak), "reserved_bytes": int(reserved), "retries": int(retries), "attention_of": config._attn_implementation}
+            "threads": torch.get_num_threads(), "held_bytes": held, "peak_bytes": int(peak), "reserved_bytes": int(reserved), "retries": int(retries), "attention_of": config._attn_implementation}
 
 
 def record(case, step):
