@@ -155,6 +155,7 @@ static void megatron_split(struct sheet *t)
 		emit(t, "account_for_loss_in_pipeline_split", "%s", "");
 	}
 	emit_int(t, "context_parallel_size", p->cp);
+	emit_megatron_context(t);
 	if (emit_routed(t)) { /* left out, etp would be tp */
 		emit_int(t, "expert_model_parallel_size", p->ep);
 		emit_int(t, "expert_tensor_parallel_size", p->etp);
@@ -331,50 +332,6 @@ static void megatron_recompute(struct sheet *t)
 		megatron_layers_again(t);
 }
 
-/* Weights in 8 bit alone, as the stack keeps them; the plan's memory has no room for others. */
-static void megatron_narrow_weights(struct sheet *t)
-{
-	const struct ft_plan *p = t->p;
-
-	if (!t->s->stack->layout.narrow_parameters || p->sharding == FT_FSDP ||
-	    p->sharding == FT_HSDP)
-		return;
-	if (!ft_plan_divides(p)) {
-		emit_unknown(t,
-			     "weights in 8 bit alone, without a distributed optimizer");
-		return;
-	}
-	emit(t, "fp8_param_gather", "%s", "");
-	if (p->precision == FT_MXFP8)
-		emit(t, "reuse_grad_buf_for_mxfp8_param_ag", "%s", "");
-}
-
-static void megatron_precision(struct sheet *t)
-{
-	const struct ft_plan *p = t->p;
-
-	if (p->precision == FT_FP16)
-		emit(t, "fp16", "%s", "");
-	if (p->precision == FT_FP16 && emit_routed(t))
-		emit_unknown(t,
-			     "fp16 with experts, which Megatron groups and spreads in "
-			     "bf16 alone");
-	if (p->precision != FT_FP16)
-		emit(t, "bf16", "%s", "");
-	if (p->precision == FT_FP8 || p->precision == FT_FP8_BLOCK128 ||
-	    p->precision == FT_MXFP8) {
-		emit(t, t->of == FT_NEMO ? "fp8" : "fp8_format", "hybrid");
-		emit(t, "fp8_recipe", "%s", ft_scaling_name(p->scaling));
-		megatron_narrow_weights(t);
-	} else if (ft_dtype_bytes(p->precision) < 1) {
-		emit_unknown(t, "precision: %s", ft_dtype_name(p->precision));
-	}
-	if (p->gradient_dtype == FT_FP32 && t->of != FT_NEMO)
-		emit(t, "accumulate_allreduce_grads_in_fp32", "%s", "");
-	if (p->gradient_dtype == FT_BF16 && t->of != FT_NEMO)
-		emit(t, "grad_reduce_in_bf16", "%s", ""); /* with bf16 else in fp32 */
-}
-
 /* A data set's packing, not an argument's. */
 static void megatron_documents(struct sheet *t)
 {
@@ -403,21 +360,14 @@ static void megatron_experts(struct sheet *t)
 		emit(t, "moe_router_force_load_balancing", "%s", "");
 	if (p->fused_experts)
 		emit_unknown(t, "fused_experts: true");
-	if (p->fp8_gates)
-		emit(t, "activation_func_fp8_input_store", "%s", "");
 }
 
 /* What the scenario has and no argument says. */
 static void megatron_rest(struct sheet *t)
 {
 	const struct ft_plan *p = t->p;
-	bool fp8 = ft_dtype_bytes(p->attention_precision) < 2;
 
-	if (fp8 && t->of == FT_NEMO)
-		emit(t, "fp8_dot_product_attention", "true");
-	else if (fp8)
-		emit_unknown(t, "attention_precision: %s",
-			     ft_dtype_name(p->attention_precision));
+	emit_megatron_narrow(t);
 	if (p->expert_precision != p->precision)
 		emit_unknown(t, "expert_precision: %s",
 			     ft_dtype_name(p->expert_precision));
@@ -466,13 +416,14 @@ static void megatron(struct sheet *t)
 		megatron_sharding(t);
 		emit(t, "grad_reduce_in_fp32", "%s",
 		     p->gradient_dtype == FT_FP32 ? "true" : "false");
+		emit_megatron_gradients(t);
 		fputs("train:\n", t->out);
 	}
 	emit_int(t, "micro_batch_size", p->micro_batch);
 	emit_int(t, "global_batch_size", p->global_batch);
 	if (t->of != FT_NEMO) {
 		emit_int(t, "seq_length", p->sequence);
-		megatron_precision(t);
+		emit_megatron_precision(t);
 	} else {
 		emit_unknown(t, "precision %s%s%s: choose the recipe's mixed_precision",
 			     ft_dtype_name(p->precision),

@@ -24,6 +24,12 @@ void emit_unknown(struct sheet *t, const char *fmt, ...)
 bool emit_even_stages(const struct ft_plan *p);
 bool emit_routed(const struct sheet *t);
 
+/* reports/emit_formats.c */
+void emit_megatron_precision(struct sheet *t);
+void emit_megatron_narrow(struct sheet *t);
+void emit_megatron_gradients(struct sheet *t);
+void emit_megatron_context(struct sheet *t);
+
 /* reports/emit_state.c */
 void emit_megatron_state(struct sheet *t);
 void emit_megatron_offload(struct sheet *t);

@@ -145,8 +145,6 @@ static void titan_experts(struct sheet *t)
 		emit_unknown(t, "grouped_experts: false");
 	if (p->fused_experts)
 		emit_unknown(t, "fused_experts: true");
-	if (p->fp8_gates)
-		emit_unknown(t, "fp8_activation_input: true");
 	if (p->overlap_ep)
 		emit_unknown(t, "overlap.ep: true");
 }
@@ -180,6 +178,7 @@ static void titan_rest(struct sheet *t)
 		{ p->dp * p->cp > 1 && !p->overlap_dp, "overlap.dp: false" },
 		{ p->pp > 1 && !p->overlap_pp, "overlap.pp: false" },
 		{ p->copy_engines, "overlap.copy_engines: true" },
+		{ p->fp8_gates, "fp8_activation_input: true" },
 	};
 
 	snprintf(optimizer, sizeof(optimizer), "optimizer: %s",
@@ -225,7 +224,8 @@ static void titan_recompute(struct sheet *t)
 		emit(t, "selective_ac_option", "\"%" PRId64 "\"", every);
 	if (p->recompute == FT_RECOMPUTE_SELECTIVE)
 		emit(t, "selective_ac_option", "\"op\"");
-	if (p->recompute == FT_RECOMPUTE_SELECTIVE && p->recompute_modules)
+	if (p->recompute == FT_RECOMPUTE_SELECTIVE &&
+	    p->recompute_modules & ~(unsigned)FT_MODULE_OPS)
 		emit_unknown(t, "recompute_modules");
 	if (p->recompute == FT_RECOMPUTE_FULL && !every)
 		emit_unknown(t, "recompute_layers: %" PRId64, p->recompute_layers);

@@ -53,6 +53,9 @@ static void megatron_split(struct lines *l)
 	int64_t first = p->stage_layers[0];
 	bool even = all_chunks_are(p, first, first);
 	bool ends = !even && all_chunks_are(p, first, first + 1);
+	const struct ft_layout_rules *rules = &l->s->stack->layout;
+	enum ft_context_parallel how =
+		p->lora.rank ? rules->context_parallel_lora : rules->context_parallel;
 
 	is_int(l, true, "tensor_model_parallel_size", p->tp);
 	is_int(l, true, "pipeline_model_parallel_size", p->pp);
@@ -65,6 +68,9 @@ static void megatron_split(struct lines *l)
 	is(l, ends, "account_for_embedding_in_pipeline_split", "");
 	is(l, ends, "account_for_loss_in_pipeline_split", "");
 	is_int(l, true, "context_parallel_size", p->cp);
+	is(l, p->cp > 1 && how == FT_CP_ALL_TO_ALL, "cp_comm_type", "a2a");
+	no_name(l, p->cp > 1 && how == FT_CP_GATHERED_RING,
+		"context_parallel: gathered_ring");
 	is_int(l, l->routed, "expert_model_parallel_size", p->ep);
 	is_int(l, l->routed, "expert_tensor_parallel_size", p->etp);
 	is(l, p->sequence_parallel, "sequence_parallel", "");
@@ -153,6 +159,8 @@ static void megatron_modules(struct lines *l)
 	}
 	is(l, *list, "recompute_modules",
 	   plain ? list : arena_printf(l->mem, "[%s]", list));
+	no_name(l, l->p->recompute_modules & FT_MODULE_OPS,
+		"recompute_modules: names of another framework");
 }
 
 static void megatron_recompute(struct lines *l)
@@ -193,7 +201,6 @@ static void megatron_experts(struct lines *l)
 	is(l, p->capacity_factor > 0, "moe_pad_expert_input_to_capacity", "");
 	is(l, p->force_balance, "moe_router_force_load_balancing", "");
 	no_name(l, p->fused_experts, "fused_experts: true");
-	is(l, p->fp8_gates, "activation_func_fp8_input_store", "");
 }
 
 static void megatron_formats(struct lines *l)
@@ -216,7 +223,8 @@ static void megatron_formats(struct lines *l)
 	   "reuse_grad_buf_for_mxfp8_param_ag", "");
 	no_name(l, p->precision == FT_NVFP4, "precision: nvfp4");
 	is(l, p->gradient_dtype == FT_FP32, "accumulate_allreduce_grads_in_fp32", "");
-	is(l, p->gradient_dtype == FT_BF16, "grad_reduce_in_bf16", "");
+	is(l, p->gradient_dtype == FT_BF16 && p->precision != FT_FP16,
+	   "grad_reduce_in_bf16", "");
 }
 
 /* Of the optimizer's state but its moments, which are not drawn. */
@@ -241,6 +249,10 @@ static void megatron_rest(struct lines *l)
 	bool narrow = p->attention_precision == FT_FP8, waits = p->offload_layers > 0;
 	bool muon = p->optimizer == FT_MUON;
 
+	is(l, p->fp8_gates, "activation_func_fp8_input_store", "");
+	no_name(l, p->gradient_dtype == (p->precision == FT_FP16 ? FT_BF16 : FT_FP16),
+		p->precision == FT_FP16 ? "gradient_dtype: bf16" :
+					  "gradient_dtype: fp16");
 	is(l, narrow && nemo, "fp8_dot_product_attention", "true");
 	no_name(l, narrow && !nemo, "attention_precision: fp8");
 	no_name(l, p->expert_precision != p->precision, "expert_precision: bf16");

@@ -127,7 +127,8 @@ static void titan_recompute(struct lines *l)
 	is(l, k > 1, "selective_ac_option",
 	   arena_printf(l->mem, "\"%lld\"", (long long)k));
 	is(l, selective, "selective_ac_option", "\"op\"");
-	no_name(l, selective && p->recompute_modules, "recompute_modules");
+	no_name(l, selective && p->recompute_modules & ~(unsigned)FT_MODULE_OPS,
+		"recompute_modules");
 	no_name_of(l, p->recompute == FT_RECOMPUTE_FULL && !k,
 		   "recompute_layers: ", p->recompute_layers);
 }
@@ -168,6 +169,7 @@ static void titan(struct lines *l)
 	no_name(l, p->dp * p->cp > 1 && !p->overlap_dp, "overlap.dp: false");
 	no_name(l, p->pp > 1 && !p->overlap_pp, "overlap.pp: false");
 	no_name(l, p->copy_engines, "overlap.copy_engines: true");
+	no_name(l, p->fp8_gates, "fp8_activation_input: true");
 	no_name_of(l, p->lora.rank > 0, "lora: rank ", p->lora.rank);
 }
 

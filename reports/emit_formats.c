@@ -1,0 +1,88 @@
+/* reports/emit_formats.c - Megatron's arguments of formats, and of how keys and values reach a context group */
+#include "reports/emit.h"
+
+/* Weights in 8 bit alone, as the stack keeps them; the plan's memory has no room for others. */
+static void megatron_narrow_weights(struct sheet *t)
+{
+	const struct ft_plan *p = t->p;
+
+	if (!t->s->stack->layout.narrow_parameters || p->sharding == FT_FSDP ||
+	    p->sharding == FT_HSDP)
+		return;
+	if (!ft_plan_divides(p)) {
+		emit_unknown(t,
+			     "weights in 8 bit alone, without a distributed optimizer");
+		return;
+	}
+	emit(t, "fp8_param_gather", "%s", "");
+	if (p->precision == FT_MXFP8)
+		emit(t, "reuse_grad_buf_for_mxfp8_param_ag", "%s", "");
+}
+
+void emit_megatron_precision(struct sheet *t)
+{
+	const struct ft_plan *p = t->p;
+
+	if (p->precision == FT_FP16)
+		emit(t, "fp16", "%s", "");
+	if (p->precision == FT_FP16 && emit_routed(t))
+		emit_unknown(t,
+			     "fp16 with experts, which Megatron groups and spreads in "
+			     "bf16 alone");
+	if (p->precision != FT_FP16)
+		emit(t, "bf16", "%s", "");
+	if (p->precision == FT_FP8 || p->precision == FT_FP8_BLOCK128 ||
+	    p->precision == FT_MXFP8) {
+		emit(t, t->of == FT_NEMO ? "fp8" : "fp8_format", "hybrid");
+		emit(t, "fp8_recipe", "%s", ft_scaling_name(p->scaling));
+		megatron_narrow_weights(t);
+	} else if (ft_dtype_bytes(p->precision) < 1) {
+		emit_unknown(t, "precision: %s", ft_dtype_name(p->precision));
+	}
+	if (p->gradient_dtype == FT_FP32)
+		emit(t, "accumulate_allreduce_grads_in_fp32", "%s", "");
+	else if (p->gradient_dtype == FT_BF16 && p->precision != FT_FP16)
+		emit(t, "grad_reduce_in_bf16", "%s", ""); /* with bf16 else in fp32 */
+	emit_megatron_gradients(t);
+}
+
+/* What is in 8 bit beside products: gates, of a dense MLP, too, and attention. */
+void emit_megatron_narrow(struct sheet *t)
+{
+	const struct ft_plan *p = t->p;
+	bool fp8 = ft_dtype_bytes(p->attention_precision) < 2;
+
+	if (p->fp8_gates)
+		emit(t, "activation_func_fp8_input_store", "%s", "");
+	if (fp8 && t->of == FT_NEMO)
+		emit(t, "fp8_dot_product_attention", "true");
+	else if (fp8)
+		emit_unknown(t, "attention_precision: %s",
+			     ft_dtype_name(p->attention_precision));
+}
+
+/* Megatron reduces in fp32 or as the weights are; NeMo's grad_reduce_in_fp32 says which. */
+void emit_megatron_gradients(struct sheet *t)
+{
+	const struct ft_plan *p = t->p;
+	enum ft_dtype own = p->precision == FT_FP16 ? FT_FP16 : FT_BF16;
+
+	if (p->gradient_dtype != FT_FP32 && p->gradient_dtype != own)
+		emit_unknown(t, "gradient_dtype: %s", ft_dtype_name(p->gradient_dtype));
+}
+
+/* Megatron's own is a ring, p2p. */
+void emit_megatron_context(struct sheet *t)
+{
+	const struct ft_layout_rules *rules = &t->s->stack->layout;
+	enum ft_context_parallel how = t->p->lora.rank ? rules->context_parallel_lora :
+							 rules->context_parallel;
+
+	if (t->p->cp == 1 || how == FT_CP_RING)
+		return;
+	if (how == FT_CP_GATHERED_RING)
+		emit_unknown(t, "context_parallel: gathered_ring");
+	else
+		emit(t, "cp_comm_type", "%s",
+		     how == FT_CP_ALL_GATHER ? "all_gather" : "a2a");
+}
