@@ -14,9 +14,12 @@ double ft_moment_bytes(const struct ft_plan *plan, double width)
 
 const char *ft_moment_name(const struct ft_plan *plan)
 {
+	bool wide = plan->master_weights || (plan->lora.rank && plan->lora.fp32);
+
 	return ft_dtype_name(plan->moment_dtype != FT_DTYPES ? plan->moment_dtype :
-			     plan->master_weights	     ? FT_FP32 :
-							       plan->gradient_dtype);
+			     wide			     ? FT_FP32 :
+			     plan->precision == FT_FP16	     ? FT_FP16 :
+							       FT_BF16);
 }
 
 double ft_optimizer_state_bytes(enum ft_optimizer optimizer, double width)

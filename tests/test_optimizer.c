@@ -331,10 +331,53 @@ static void narrow_state_is_widened_by_kernels_alone(void **state)
 	}
 }
 
+/* The format that an answer states for Adam's moments, where nobody did, is the one that memory counts: it can be stated. */
+static void moments_are_what_an_answer_calls_them(void **state)
+{
+	static const struct {
+		const char *stack, *more, *name;
+	} cases[] = {
+		{ "megatron-core", "", "fp32" },
+		{ "megatron-core", ", gradient_dtype: bf16", "fp32" },
+		{ "megatron-core", ", master_weights: false", "bf16" },
+		{ "megatron-core", ", master_weights: false, gradient_dtype: fp32",
+		  "bf16" },
+		{ "megatron-core", ", master_weights: false, precision: fp16", "fp16" },
+		{ "torch-2.11-eager", ", master_weights: false, gradient_dtype: fp32",
+		  "bf16" },
+		{ "transformers-5-eager",
+		  ", master_weights: false, lora: {rank: 8, fp32_adapters: true}",
+		  "fp32" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		double bytes[2];
+
+		for (int told = 0; told < 2; told++) {
+			struct parts p;
+			char plan[300];
+
+			snprintf(plan, sizeof(plan),
+				 "{sequence_length: 1024, global_batch_size: 8, "
+				 "sharding: fsdp%s%s%s}",
+				 cases[i].more, told ? ", moment_dtype: " : "",
+				 told ? cases[i].name : "");
+			build(&p, models[0], plan, cases[i].stack, 8);
+			assert_string_equal(ft_moment_name(p.plan), cases[i].name);
+			bytes[told] =
+				p.graph->rank_class[0].base_bytes[FT_MEMORY_OPTIMIZER];
+			drop(&p);
+		}
+		near_frac(bytes[1], bytes[0], 1e-12);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(narrow_state_is_widened_by_kernels_alone),
+		cmocka_unit_test(moments_are_what_an_answer_calls_them),
 		cmocka_unit_test(an_update_is_counted_from_the_parameters),
 		cmocka_unit_test(adafactor_needs_room_for_a_while),
 		cmocka_unit_test(some_plans_have_no_such_optimizer),
