@@ -379,6 +379,8 @@ static const char *kind_for(const struct family *family, const char *key)
 		return family->global_heads ? NULL : "gemma4_text";
 	case LOCAL:
 		return family->local_heads ? NULL : "mimo_v2_flash";
+	case CHUNKED:
+		return family->chunks ? NULL : "llama4_text";
 	case CONV:
 		return family->short_convs ? NULL : "lfm2";
 	case DECAY:

@@ -116,7 +116,18 @@ const char *family_common(size_t i);
 /* Which models have it: all kinds, those with routed experts, those with latent attention,
  * those whose global layers have heads of their own, those whose local layers have. */
 /* INSIDE: a map whose keys are read under names with a dot. */
-enum family_key_of { ANY, ROUTED, LATENT, GLOBAL, LOCAL, CONV, DECAY, BESIDE, INSIDE };
+enum family_key_of {
+	ANY,
+	ROUTED,
+	LATENT,
+	GLOBAL,
+	LOCAL,
+	CHUNKED,
+	CONV,
+	DECAY,
+	BESIDE,
+	INSIDE
+};
 enum family_key_of family_key_of(const char *common);
 
 /* The most that it may say; FAMILY_MOST: docs/limits.md has no bound of it. */

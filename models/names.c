@@ -275,7 +275,7 @@ static const struct common_key {
 	{ .name = "add_swa_attention_sink_bias", .of = LOCAL },
 	{ .name = "alibi" },
 	{ .name = "attention_bias" },
-	{ .name = "attention_chunk_size" },
+	{ .name = "attention_chunk_size", .of = CHUNKED },
 	{ .name = "attention_dropout" },
 	{ .name = "attention_k_eq_v", .of = GLOBAL },
 	{ .name = "attention_out_bias" },

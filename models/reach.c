@@ -356,12 +356,28 @@ static void read_states(struct reader *r, const struct family *family,
 		linear[SHORT_CONV] = read_short_conv(r, model);
 }
 
+/* None where it is switched off. Of a scenario that lays one over a file's model, and says no more, that would be in silence. */
+static int64_t read_window(struct reader *r)
+{
+	int64_t window = read_size(r, "sliding_window", 0, 0);
+	const struct node *own = node_get(r->map, "sliding_window");
+	const struct node *use = node_get(r->map, "use_sliding_window");
+
+	if (read_bool(r, "use_sliding_window", true))
+		return window;
+	if (window && r->base && strcmp(own->mark.file, r->base) != 0 &&
+	    strcmp(own->mark.file, use->mark.file) != 0)
+		reader_fail(r, "sliding_window",
+			    "does nothing while use_sliding_window is false; say "
+			    "use_sliding_window: true, too");
+	return 0;
+}
+
 void reach_set(struct reader *r, const struct family *family,
 	       const struct ft_model *model, struct ft_layer *layer)
 {
-	int64_t window = read_size(r, "sliding_window", 0, 0);
-	int64_t chunk = read_size(r, "attention_chunk_size", 0, 0);
-	bool on = read_bool(r, "use_sliding_window", true);
+	int64_t window = read_window(r);
+	int64_t chunk = family->chunks ? read_size(r, "attention_chunk_size", 0, 0) : 0;
 	struct layer_rule rule = layer_rule(r, family, read_types(r, family));
 	struct ft_layer linear[KINDS] = { { 0 } };
 
@@ -369,9 +385,7 @@ void reach_set(struct reader *r, const struct family *family,
 	check_list_covers(r, "no_rope_layers", rule.rotated, model->n_layers);
 	check_list_fits(r, "hybrid_layer_pattern", rule.local, model->n_layers);
 	if (!r->failed)
-		check_said(r, family, &rule,
-			   (on && window) || (family->chunks && chunk),
-			   model->n_layers);
+		check_said(r, family, &rule, window || chunk, model->n_layers);
 	if (r->failed)
 		return;
 	read_states(r, family, model, &rule, linear);
@@ -381,8 +395,8 @@ void reach_set(struct reader *r, const struct family *family,
 		if (kind != ATTENTION) {
 			reach_linear(&layer[i], &linear[kind]);
 		} else if (is_local(&rule, i)) {
-			layer[i].window = on ? window : 0;
-			layer[i].chunk = family->chunks ? chunk : 0;
+			layer[i].window = window;
+			layer[i].chunk = chunk;
 		}
 	}
 }

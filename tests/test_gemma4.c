@@ -157,6 +157,13 @@ static void what_is_not_simulated_is_refused(void **state)
 		{ "{name: llama3-8b, global_head_dim: 512}",
 		  "global_head_dim does nothing in a model of type llama; leave it out, "
 		  "or say a model_type that has it, such as gemma4_text" },
+		/* so are keys of what attention reaches that the class does not read */
+		{ "{name: llama3-8b, attention_chunk_size: 512}",
+		  "attention_chunk_size does nothing in a model of type llama; leave it "
+		  "out, or say a model_type that has it, such as llama4_text" },
+		{ "{name: qwen3-8b, sliding_window: 512}",
+		  "sliding_window: does nothing while use_sliding_window is false; say "
+		  "use_sliding_window: true, too" },
 	};
 
 	(void)state;
