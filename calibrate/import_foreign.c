@@ -4,7 +4,8 @@
  * nccl-tests, rccl-tests: lines "size count type redop root time algbw busbw ...";
  * the op is in the comment that names the program (all_reduce_perf), or in the
  * collective line; ranks are the "Rank" lines, which name their hosts. Out of place
- * counts. Runs of several hosts are kept, not fitted: a profile is of one node.
+ * counts. A log may hold several runs, one behind another. Runs of several hosts are kept,
+ * not fitted: a profile is of one node.
  *
  * Attention: cuDNN's and AITER's benchmark CSV, by what their columns are called:
  *   batch_size|batch|b, num_q_heads|nheads|heads|h, num_kv_heads|nheads_k|hkv,
@@ -45,6 +46,7 @@ struct nccl_log {
 	int ranks, line, rank_line; /* rank_line: of the last rank */
 	char host[64];		    /* of the first rank */
 	bool several;		    /* a rank has another */
+	bool told, named; /* results since the last rank; an op since results */
 };
 
 /* "#  Rank  0 Group  0 Pid  1 on  HOST device  0 [0x1b] NAME" */
@@ -53,6 +55,10 @@ static void read_rank(struct nccl_log *log, const char *text)
 	const char *on = strstr(text, " on ");
 	char host[64];
 
+	if (log->told) /* another run begins */
+		*log = (struct nccl_log){ .op = log->named ? log->op : NULL,
+					  .named = log->named,
+					  .line = log->line };
 	log->ranks++;
 	log->rank_line = log->line;
 	if (!on || sscanf(on, " on %63s", host) != 1)
@@ -66,8 +72,10 @@ static void read_head(struct nccl_log *log, const char *text)
 {
 	for (size_t i = 0; i < sizeof(ops) / sizeof(*ops); i++)
 		if ((text[0] == '#' || strstr(text, "_perf")) &&
-		    strstr(text, ops[i][0]))
+		    strstr(text, ops[i][0])) {
 			log->op = ops[i][1];
+			log->named = true;
+		}
 	if (text[0] == '#' && strstr(text, " Rank "))
 		read_rank(log, text);
 }
@@ -152,6 +160,8 @@ bool import_nccl_tests(struct ft_store *s, const char *path,
 		ok = got >= 0;
 		if (got <= 0)
 			continue;
+		log.told = true;
+		log.named = false;
 		import_name(&m, id);
 		ok = ft_store_add(s, &m, err);
 		*n += ok;

@@ -48,6 +48,46 @@ static void nccl_tests_text_is_read(void **state)
 	ft_store_close(s);
 }
 
+/* What a loop over the programs of nccl-tests prints: each run has its own ranks. */
+static void nccl_tests_of_several_runs_have_their_own_ranks(void **state)
+{
+	struct scratch *x = *state;
+	static const char ranks[] =
+		"#  Rank  0 Group  0 Pid 1 on h device  0 [0x18] X\n"
+		"#  Rank  1 Group  0 Pid 1 on h device  1 [0x2a] X\n";
+	static const char result[] = "     8388608  2097152  float  sum  -1  "
+				     "52.10  161.01  161.01  0\n";
+	struct ft_probe_run run = { .backend = "nccl-tests", .device = "D" };
+	const struct ft_measurement *m;
+	struct ft_store *s;
+	struct ft_error err;
+	char path[128], text[1024];
+	size_t n;
+
+	snprintf(path, sizeof(path), "%s/log", x->folder);
+	snprintf(text, sizeof(text),
+		 "%s# Collective test starting: all_reduce_perf\n%s"
+		 "# nThread 1 nGpus 2 all_gather_perf\n%s%s",
+		 ranks, result, ranks, result);
+	write_text(path, text);
+	s = ft_store_open(x->path, true, &err);
+	assert_true(ft_store_import(s, FT_IMPORT_NCCL_TESTS, path, &run, &n, &err));
+	m = ft_store_measurements(s, NULL, 0, &n, &err);
+	assert_int_equal(n, 2);
+	assert_string_equal(m[0].kernel, "all_gather");
+	assert_string_equal(m[1].kernel, "all_reduce");
+	assert_true(m[0].gpus == 2 && m[1].gpus == 2);
+	/* a run that names no collective is not taken for the one before it */
+	snprintf(text, sizeof(text), "# all_reduce_perf\n%s%s%s%s", ranks, result,
+		 ranks, result);
+	write_text(path, text);
+	assert_false(ft_store_import(s, FT_IMPORT_NCCL_TESTS, path, &run, &n, &err));
+	assert_string_equal(err.text,
+			    "names no collective; nccl-tests prints it at the "
+			    "top, keep those lines");
+	ft_store_close(s);
+}
+
 static void imported_attention_keeps_its_format(void **state)
 {
 	struct scratch *x = *state;
@@ -336,6 +376,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(nccl_tests_text_is_read),
+		TEST(nccl_tests_of_several_runs_have_their_own_ranks),
 		TEST(imported_attention_keeps_its_format),
 		TEST(each_row_is_a_cell_of_its_own),
 		TEST(missing_columns_are_named),
