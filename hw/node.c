@@ -165,3 +165,8 @@ void ft_node_free(struct ft_node *node)
 	mem = ((struct owned *)node)->mem;
 	arena_release(&mem);
 }
+
+bool ft_is_scale_up(const char *fabric)
+{
+	return text_place(fabric, scale_ups, SCALE_UPS) < SCALE_UPS;
+}

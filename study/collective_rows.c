@@ -24,7 +24,7 @@ static const char *const collective_columns[] = {
 
 /* What a row of collectives says. */
 struct collective_row {
-	const char *fabric;
+	const char *fabric, *gpu_name; /* gpu_name: as written, a path may be */
 	struct ft_mark gpu_at;
 	const struct ft_gpu *gpu;
 	int64_t nodes;
@@ -39,10 +39,11 @@ static bool read_collective(struct garage *g, const struct csv *rows, size_t i,
 
 	*r = (struct collective_row){
 		.fabric = csv_text(rows, i, csv_column(rows, "fabric")),
+		.gpu_name = csv_text(rows, i, gpu_column),
 		.gpu_at = csv_mark(rows, i, gpu_column),
 		.call.shape.stride = 1,
 	};
-	r->gpu = garage_gpu(g, csv_text(rows, i, gpu_column), &r->gpu_at, err);
+	r->gpu = garage_gpu(g, r->gpu_name, &r->gpu_at, err);
 	if (!r->gpu || !row_whole(rows, i, "gpus", 0, &r->call.shape.size, err) ||
 	    !row_whole(rows, i, "nodes", 0, &r->nodes, err) ||
 	    !csv_number(rows, i, csv_column(rows, "bytes"), 0, &r->call.bytes, err))
@@ -56,12 +57,6 @@ static bool read_collective(struct garage *g, const struct csv *rows, size_t i,
 		return ft_fail(err, NULL, "the row lacks gpus or bytes");
 	return r->call.shape.size > 1 ||
 	       ft_fail(err, NULL, "a collective takes at least 2 GPUs");
-}
-
-static bool is_scale_up(const char *fabric)
-{
-	return !strcmp(fabric, "nvlink") || !strcmp(fabric, "xgmi") ||
-	       !strcmp(fabric, "nvlink-no-nvls") || !strcmp(fabric, "pcie");
 }
 
 /* A node of the profile joins no more ranks than it says. */
@@ -92,11 +87,11 @@ static bool predict_collective(struct tally *t, struct collective_row *r,
 	const struct ft_ccl *ccl;
 	struct node *node;
 
-	if (r->nodes <= 1 && is_scale_up(r->fabric))
+	if (r->nodes <= 1 && ft_is_scale_up(r->fabric))
 		return inside_a_node(r, err) &&
 		       ft_collective_inside(r->gpu, &links, NULL, &r->call, out, err);
 	node = node_map(t->mem, at);
-	node_put(t->mem, node, "gpu", at, node_scalar(t->mem, at, r->gpu->name));
+	node_put(t->mem, node, "gpu", at, node_scalar(t->mem, at, r->gpu_name));
 	node_put(t->mem, node, "gpus", at, node_scalar(t->mem, at, gpus));
 	if (r->fabric[0])
 		node_put(t->mem, node, "fabric", at,

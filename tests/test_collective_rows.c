@@ -230,6 +230,39 @@ static void the_least_of_a_row_is_taken(void **state)
 	unlink(path);
 }
 
+/* One row: what it is predicted to take, microseconds. */
+static double predicted_us(const char *row)
+{
+	char path[64];
+	FILE *f = fopen(own_path(path, "one.csv"), "w");
+	struct ft_validation *v;
+	struct ft_error err;
+	double us;
+
+	assert_non_null(f);
+	fprintf(f, "op,gpu,gpus,nodes,fabric,bytes,measured.time_us\n%s\n", row);
+	fclose(f);
+	v = ft_validate(path, NULL, 0, (struct ft_progress){ 0 }, &err);
+	ok_or_say(v, err);
+	if (v->n_failures)
+		fail_msg("%s: %s", row, v->failure[0].reason);
+	assert_int_equal(v->n_checks, 1);
+	us = v->check[0].predicted;
+	ft_validation_free(v);
+	unlink(path);
+	return us;
+}
+
+/* GPUs that are joined in pairs are of one node, too; and a profile may be named by its path. */
+static void meshes_and_profiles_by_path_are_taken(void **state)
+{
+	(void)state;
+	assert_true(predicted_us("all_gather,h200,4,,nvlink-mesh,1073741824,9") >
+		    predicted_us("all_gather,h200,4,,nvlink,1073741824,9"));
+	near_frac(predicted_us("all_reduce,hw/gpus/h200.yaml,16,2,ib-ndr-rail,4096,9"),
+		  predicted_us("all_reduce,h200,16,2,ib-ndr-rail,4096,9"), 1e-12);
+}
+
 /* Each alone: why it is none. */
 static void a_row_that_is_no_collective_is_refused(void **state)
 {
@@ -275,6 +308,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(rows_are_collectives),
 		cmocka_unit_test(the_least_of_a_row_is_taken),
+		cmocka_unit_test(meshes_and_profiles_by_path_are_taken),
 		cmocka_unit_test(a_row_that_is_no_collective_is_refused),
 	};
 

@@ -254,6 +254,9 @@ struct ft_node *ft_node_load_value(const struct node *value, struct ft_error *er
 	__attribute__((warn_unused_result));
 void ft_node_free(struct ft_node *node);
 
+/* Is it the word for what joins the GPUs of a node, as nvlink or xgmi? */
+bool ft_is_scale_up(const char *fabric);
+
 /* ---- Fabric: a recipe for any size -------------------------------------- */
 
 enum ft_wiring {
