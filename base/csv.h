@@ -55,6 +55,11 @@ struct ft_mark csv_column_mark(const struct csv *t, size_t column);
 
 struct ft_mark csv_mark(const struct csv *t, size_t row, int column);
 
+/* Every column must be one of names[n] or begin with one of heads[n_heads]. */
+bool csv_columns_known(const struct csv *t, const char *const *names, size_t n,
+		       const char *const *heads, size_t n_heads, struct ft_error *err)
+	__attribute__((warn_unused_result));
+
 /* ---- row by row ------------------------------------------------------------------ */
 
 /* A cell of the row that was read last. Texts stay when further rows are read. */

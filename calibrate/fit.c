@@ -304,6 +304,21 @@ static size_t usable(const struct ft_measurement *row, size_t n, bool in_step,
 	return kept;
 }
 
+/* A step looks for the fabric of its node: no other one's rows are found. */
+static void note_no_fabric(const struct fit_input *in, struct ft_fit *fit)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < in->n; i++)
+		n += measurement_is(&in->row[i], "collective") &&
+		     !ft_is_scale_up(in->row[i].fabric);
+	if (n && in->options->families & FT_FIT_COLLECTIVES)
+		snprintf(fit->note, sizeof(fit->note),
+			 "of %zu collective%s the fabric is not known, so that no step "
+			 "reads them; import them with --fabric",
+			 n, n == 1 ? "" : "s");
+}
+
 /* A family without rows stays as the base has it. */
 static int families_of(const struct fit_input *in)
 {
@@ -424,6 +439,7 @@ static bool prepare(struct ft_store *store, const struct ft_fit_options *o,
 	in->own_base = !strcmp(o->base, o->name);
 	name_source(in);
 	fit_list_codes(in, mem);
+	note_no_fabric(in, fit);
 	in->families = families_of(in);
 	if (!in->families)
 		return ft_fail(

@@ -108,6 +108,9 @@ void fit_published_rates_yaml(const struct fit_input *in, FILE *out);
 bool fit_from_torch(const struct ft_measurement *m); /* measured through PyTorch */
 /* The i-th kernel whose curves are fitted; NULL behind the last. */
 const char *fit_memory_kernel(size_t i);
+
+/* One of those, or a variant of one, whose name begins as its. */
+bool fit_is_memory_kernel(const char *kernel);
 /* Bytes that it reads and writes, to one byte of its source buffer. */
 double fit_traffic(const char *kernel, bool torch);
 double fit_moved_bytes(const struct ft_measurement *m); /* read and written */

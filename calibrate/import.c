@@ -13,6 +13,7 @@
 #include "base/text.h"
 #include "calibrate/import.h"
 #include "calibrate/store.h"
+#include "foretoken/hw.h"
 
 /* ---- JSON lines of the probe ----------------------------------------------- */
 
@@ -267,6 +268,15 @@ static bool import_probe(struct ft_store *s, const char *path,
 	return ok;
 }
 
+bool import_fabric(const char *fabric, const struct ft_mark *at, struct ft_error *err)
+{
+	return !fabric[0] || ft_is_scale_up(fabric) ||
+	       ft_fail(err, at,
+		       "unknown fabric '%.40s'; inside a node it is nvlink, "
+		       "nvlink-no-nvls, nvlink-mesh, xgmi or pcie",
+		       fabric);
+}
+
 /* ---- which ------------------------------------------------------------------------- */
 
 static bool (*const readers[FT_IMPORTS])(struct ft_store *, const char *,
@@ -300,6 +310,12 @@ bool ft_store_import(struct ft_store *s, enum ft_import format, const char *path
 	bool ok;
 
 	*n = 0;
+	if (run->date && !is_date(run->date))
+		return ft_fail(err, NULL,
+			       "--date: '%.40s' is no date; write it as 2026-11-29",
+			       run->date);
+	if (run->fabric && !import_fabric(run->fabric, NULL, err))
+		return false;
 	if (!store_whole(s, err))
 		return false;
 	ok = readers[format](s, path, run, n, err);

@@ -12,6 +12,7 @@
 
 #include "base/limits.h"
 #include "base/text.h"
+#include "calibrate/fit.h"
 #include "calibrate/import.h"
 #include "calibrate/store.h"
 
@@ -86,11 +87,16 @@ static void judge(const struct csv *t, size_t i, struct ft_measurement *m)
 {
 	double v_head_dim = number(t, i, "v_head_dim");
 	const char *why = NULL;
+	struct ft_error told; /* by check_words() */
+	bool fast;
 
 	if (number(t, i, "nodes") > 1)
 		why = "several nodes";
 	else if (measurement_is(m, "gemm") && number(t, i, "groups") > 1)
 		why = "grouped: tables are of single products";
+	else if (measurement_is(m, "gemm") &&
+		 csv_truth(t, i, csv_column(t, "fast"), &fast, &told) && fast)
+		why = "fast: tables are of products whose sums are widened";
 	else if (measurement_is(m, "attention") && v_head_dim > 0 &&
 		 v_head_dim != m->head_dim)
 		why = "values of another size: tables have one for all";
@@ -105,7 +111,10 @@ static void judge(const struct csv *t, size_t i, struct ft_measurement *m)
 static bool read_truths(const struct csv *t, size_t i, struct ft_measurement *m,
 			struct ft_error *err)
 {
-	return csv_truth(t, i, csv_column(t, "causal"), &m->causal, err) &&
+	bool fast; /* judge() reads it */
+
+	return csv_truth(t, i, csv_column(t, "fast"), &fast, err) &&
+	       csv_truth(t, i, csv_column(t, "causal"), &m->causal, err) &&
 	       csv_truth(t, i, csv_column(t, "warm"), &m->warm, err) &&
 	       csv_truth(t, i, csv_column(t, "accumulate"), &m->accumulate, err) &&
 	       csv_truth(t, i, csv_column(t, "in_step"), &m->in_step, err);
@@ -169,6 +178,33 @@ static bool check_time(const struct csv *t, size_t i, const struct ft_measuremen
 		       "measured.busbw_gb_per_s");
 }
 
+/* A misspelt operation or kernel would be fitted as another one. */
+static bool check_names(const struct csv *t, size_t i, const struct ft_measurement *m,
+			struct ft_error *err)
+{
+	struct ft_mark at = csv_mark(t, i, 0);
+	enum ft_collective op;
+
+	if (measurement_is(m, "collective")) {
+		struct ft_mark fabric_at = csv_mark(t, i, csv_column(t, "fabric"));
+
+		return ft_collective_find(m->kernel, &op) ?
+			       import_fabric(m->fabric, &fabric_at, err) :
+			       ft_fail(err, &at,
+				       "unknown op '%.40s'; it is one such as "
+				       "all_reduce or all_to_all",
+				       m->kernel);
+	}
+	if (measurement_is(m, "memory") && (m->layout[0] || m->k > 0) &&
+	    !fit_is_memory_kernel(m->kernel))
+		return ft_fail(err, &at,
+			       "unknown kernel '%.40s'; with layout or k it is called "
+			       "gemm",
+			       m->kernel);
+	return !measurement_is(m, "memory") || m->kernel[0] ||
+	       ft_fail(err, &at, "the row names neither a kernel nor an op");
+}
+
 /* A word that none of the tables has would count as another one. */
 static bool check_words(const struct csv *t, size_t i, struct ft_measurement *m,
 			struct ft_error *err)
@@ -191,7 +227,7 @@ static bool check_words(const struct csv *t, size_t i, struct ft_measurement *m,
 		return ft_fail(err, &at,
 			       "clock should be burst or sustained, not '%.40s'",
 			       clock);
-	return read_truths(t, i, m, err);
+	return read_truths(t, i, m, err) && check_names(t, i, m, err);
 }
 
 /* It goes into tables and, as a key, into a profile. */
@@ -293,6 +329,55 @@ static bool check_row(const struct csv *t, size_t i, bool published,
 	       check_time(t, i, &m, published, err);
 }
 
+/* Those of foretoken-runs(5), and those at the top. */
+static bool check_columns(const struct csv *t, struct ft_error *err)
+{
+	static const char *const columns[] = {
+		"kernel",
+		"op",
+		"gpu",
+		"dtype",
+		"warm",
+		"clock",
+		"layout",
+		"m",
+		"n",
+		"k",
+		"groups",
+		"accumulate",
+		"fast",
+		"impl",
+		"pass",
+		"batch",
+		"heads",
+		"kv_heads",
+		"sequence_length",
+		"head_dim",
+		"v_head_dim",
+		"causal",
+		"bytes",
+		"gpus",
+		"nodes",
+		"fabric",
+		"load_ms",
+		"in_step",
+		"measured.time_us",
+		"measured.tflops",
+		"measured.busbw_gb_per_s",
+		"measured.gb_per_s",
+		"id",
+		"group",
+		"source",
+		"notes",
+		"date",
+		"status",
+		"why",
+	};
+
+	return csv_columns_known(t, columns, sizeof(columns) / sizeof(*columns), NULL,
+				 0, err);
+}
+
 static bool check(const struct csv *t, bool published, struct ft_error *err)
 {
 	static const char *const published_columns[] = { "source" };
@@ -306,6 +391,8 @@ static bool check(const struct csv *t, bool published, struct ft_error *err)
 	if (csv_column(t, "kernel") < 0 && csv_column(t, "op") < 0)
 		return ft_fail(err, &top, "lacks the column 'kernel' (or 'op')");
 	if (published && !need(t, published_columns, 1, err))
+		return false;
+	if (!check_columns(t, err))
 		return false;
 	for (size_t i = 0; i < t->n_rows; i++) {
 		if (!check_row(t, i, published, err))

@@ -1,6 +1,7 @@
 /* calibrate/predict.c - what a profile says about a measured cell */
 #include <string.h>
 
+#include "base/text.h"
 #include "calibrate/fit.h"
 #include "calibrate/store.h"
 #include "foretoken/hw.h"
@@ -23,6 +24,14 @@ static const struct {
 const char *fit_memory_kernel(size_t i)
 {
 	return i < sizeof(traffic) / sizeof(*traffic) ? traffic[i].kernel : NULL;
+}
+
+bool fit_is_memory_kernel(const char *kernel)
+{
+	for (size_t i = 0; i < sizeof(traffic) / sizeof(*traffic); i++)
+		if (text_begins_with(kernel, traffic[i].kernel))
+			return true;
+	return false;
 }
 
 double measurement_attention_flop(const struct ft_measurement *m)

@@ -38,8 +38,8 @@ static const struct argp_option options[] = {
 	  "each row names its source",
 	  0 },
 	{ "fabric", FABRIC, "NAME", 0,
-	  "import: nvlink, nvlink-no-nvls, xgmi, "
-	  "pcie",
+	  "import: nvlink, nvlink-no-nvls, nvlink-mesh, "
+	  "xgmi, pcie",
 	  0 },
 	{ "device", DEVICE, "TEXT", 0,
 	  "Only rows of this device; import: name of the device", 0 },

@@ -11,16 +11,38 @@
 
 /* ---- import, runs, show, diff, export ----------------------------------------- */
 
+/* An option that is given and does nothing with files of the format; NULL: all do something. */
+static const char *idle_in_format(const struct calibrate_args *a, enum ft_import format)
+{
+	bool probe = format == FT_IMPORT_PROBE; /* its lines say it themselves */
+
+	return probe && a->device		 ? "device" :
+	       probe && a->date			 ? "date" :
+	       probe && a->fabric		 ? "fabric" :
+	       probe && a->published		 ? "published" :
+	       format != FT_IMPORT_CSV && a->gpu ? "gpu" :
+						   NULL;
+}
+
 static int do_import(const struct calibrate_args *a, struct ft_store *store)
 {
 	enum ft_import format = FT_IMPORT_PROBE;
 	struct ft_error err;
+	const char *idle;
 
 	if (a->format && !ft_import_find(a->format, &format)) {
 		fprintf(stderr,
 			"foretoken: error: '%s' is not a format; known: "
 			"probe, csv, nccl-tests, attention, kineto\n",
 			a->format);
+		return 64;
+	}
+	idle = idle_in_format(a, format);
+	if (idle) {
+		fprintf(stderr,
+			"foretoken: error: --%s does nothing with files of the format "
+			"%s\n",
+			idle, a->format ? a->format : "probe");
 		return 64;
 	}
 	for (size_t i = 1; i < a->word.n; i++) {

@@ -153,9 +153,9 @@ bool validate_collectives(struct tally *t, const struct csv *rows, struct ft_err
 {
 	struct garage g = { .n = 0 };
 
-	if (!columns_known(rows, collective_columns,
-			   sizeof(collective_columns) / sizeof(*collective_columns),
-			   NULL, 0, err))
+	if (!csv_columns_known(rows, collective_columns,
+			       sizeof(collective_columns) / sizeof(*collective_columns),
+			       NULL, 0, err))
 		return false;
 	for (size_t i = 0; i < rows->n_rows; i++) {
 		struct ft_error why;

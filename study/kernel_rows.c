@@ -289,9 +289,9 @@ static bool kernel_check(struct tally *t, struct garage *g, const struct csv *ro
 
 static bool kernel_columns_known(const struct csv *rows, struct ft_error *err)
 {
-	return columns_known(rows, kernel_columns,
-			     sizeof(kernel_columns) / sizeof(*kernel_columns), NULL, 0,
-			     err);
+	return csv_columns_known(rows, kernel_columns,
+				 sizeof(kernel_columns) / sizeof(*kernel_columns), NULL,
+				 0, err);
 }
 
 bool validate_kernels(struct tally *t, const struct csv *rows, struct ft_error *err)

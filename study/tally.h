@@ -68,8 +68,4 @@ bool row_scored(struct tally *t, const struct csv *rows, size_t row, const char 
 /* The row's id column, else "line N". */
 const char *row_id(struct tally *t, const struct csv *rows, size_t row);
 
-/* Every column must be one of names[n] or begin with one of heads[n_heads]. */
-bool columns_known(const struct csv *rows, const char *const *names, size_t n,
-		   const char *const *heads, size_t n_heads, struct ft_error *err);
-
 #endif

@@ -69,7 +69,7 @@ bool rows_are_steps(struct tally *t, const struct csv *rows, struct ft_error *er
 	for (size_t i = 0; i < n_keys; i++)
 		if (key[i].flags & KEY_COLUMN)
 			name[n++] = key[i].path;
-	return columns_known(rows, name, n, heads, HEADS, err);
+	return csv_columns_known(rows, name, n, heads, HEADS, err);
 }
 
 static void mark_all(struct node *node, const struct ft_mark *at)

@@ -204,6 +204,15 @@ traced() { # names of kernels are C++, and are none of the profile's words
 		"$f" calibrate fit --store "$tmp/traced.db" --with-in-step --name traced --base h100-sxm --out "$tmp/traced"
 }
 ok "kernels of a recorded step are fitted, whatever their names" traced
+nowhere() { # rows of a fabric that no node has are kept, and no step reads them
+	printf 'op,gpus,bytes,measured.time_us\nall_reduce,8,4096,25\nall_reduce,8,8192,26\n' >"$tmp/nowhere.csv"
+	"$f" calibrate import --store "$tmp/nowhere.db" --format csv --device N "$tmp/nowhere.csv" &&
+		"$f" calibrate fit --store "$tmp/nowhere.db" --name nowhere --base h100-sxm --out "$tmp" 2>&1 |
+		grep -q 'note: of 2 collectives the fabric is not known, so that no step reads them; import them with --fabric'
+}
+ok "collectives of no fabric are told" nowhere
+ok "an option that a format has no use for is told" told 64 "device does nothing with files of the format probe" "$f" calibrate import --store "$tmp/idle.db" --device X "$tmp/nowhere.csv"
+ok "so is a GPU of a log" told 64 "gpu does nothing with files of the format nccl-tests" "$f" calibrate import --store "$tmp/idle.db" --format nccl-tests --gpu h200 "$tmp/nowhere.csv"
 two_devices() { cp "$tmp/s.db" "$tmp/two.db" && cal_two import --format csv --published "$tmp/two.csv" && cal_two fit --name fake --base h100-sxm --out "$tmp/two"; }
 cal_two() { action=$1; shift; "$f" calibrate "$action" --store "$tmp/two.db" "$@"; }
 printf 'kernel,gpu,dtype,m,n,k,measured.time_us,source\ngemm,other,bf16,4096,4096,4096,200,s1\n' >"$tmp/two.csv"

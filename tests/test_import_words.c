@@ -89,6 +89,16 @@ static void a_word_that_no_table_has_is_refused(void **state)
 		  "'1MB' is not a number" },
 		{ "kernel,m,bytes,measured.time_us\ncopy,4096,,9\n",
 		  "a row of copy needs its bytes, or m and n, above 0" },
+		{ "op,gpus,bytes,measured.time_us\nallreduce,8,1024,9\n",
+		  "unknown op 'allreduce'" },
+		{ "op,gpus,fabric,bytes,measured.time_us\nall_reduce,8,nvlinks,1024,9\n",
+		  "unknown fabric 'nvlinks'" },
+		{ "kernel,m,n,k,measured.time_us\ngemmm,8,8,8,9\n",
+		  "unknown kernel 'gemmm'; with layout or k it is called gemm" },
+		{ "kernel,m,n,measured.time_us\n,8,8,9\n",
+		  "the row names neither a kernel nor an op" },
+		{ "kernel,m,n,k,fast,measured.time_us\ngemm,8,8,8,maybe,9\n",
+		  "fast should be true or false, not 'maybe'" },
 	};
 	struct scratch *x = *state;
 	struct ft_error err;
@@ -103,6 +113,37 @@ static void a_word_that_no_table_has_is_refused(void **state)
 			fail_msg("'%s' is not in '%s'", bad[i].says, err.text);
 		assert_int_equal(err.line, 2);
 	}
+	ft_store_close(s);
+}
+
+/* A column of another name would count as one that is not there; so would an option's word. */
+static void a_column_or_an_option_of_no_meaning_is_refused(void **state)
+{
+	static const char *const text = "kernel,m,n,k,measured.time_us\ngemm,8,8,8,9\n";
+	struct ft_probe_run run = { .backend = "csv", .device = "D" };
+	struct scratch *x = *state;
+	struct ft_error err;
+	struct ft_store *s = ft_store_open(x->path, true, &err);
+	char path[128];
+	size_t n;
+
+	snprintf(path, sizeof(path), "%s/c.csv", x->folder);
+	assert_null(imported(s, FT_IMPORT_CSV, path,
+			     "kernel,m,n,k,laout,measured.time_us\n"
+			     "gemm,8,8,8,dgrad,9\n",
+			     &n, &err));
+	assert_string_equal(err.text, "unknown column 'laout'; did you mean 'layout'?");
+	assert_non_null(imported(s, FT_IMPORT_CSV, path, text, &n, &err));
+	run.fabric = "nv-link";
+	assert_false(ft_store_import(s, FT_IMPORT_CSV, path, &run, &n, &err));
+	assert_non_null(strstr(err.text, "unknown fabric 'nv-link'"));
+	run.fabric = "xgmi";
+	run.date = "yesterday";
+	assert_false(ft_store_import(s, FT_IMPORT_CSV, path, &run, &n, &err));
+	assert_string_equal(err.text,
+			    "--date: 'yesterday' is no date; write it as 2026-11-29");
+	run.date = "2026-11";
+	assert_true(ft_store_import(s, FT_IMPORT_CSV, path, &run, &n, &err));
 	ft_store_close(s);
 }
 
@@ -265,6 +306,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(a_truth_is_what_validate_takes_for_one),
 		TEST(a_word_that_no_table_has_is_refused),
+		TEST(a_column_or_an_option_of_no_meaning_is_refused),
 		TEST(a_size_with_a_letter_is_no_size),
 		TEST(what_no_table_is_of_is_kept_and_not_fitted),
 		TEST(out_of_place_counts_in_logs_of_any_age),
