@@ -158,7 +158,7 @@ static void folder_of(const char *path, char *folder, size_t n)
 
 /* A file without a name until it is complete, so that a kill leaves nothing; where
  * the file system has no such thing, one beside. What is no regular file (a pipe, a
- * device) is written to as it is. */
+ * device) is written to as it is. What another program wrote can be read again. */
 static int open_out(struct file_out *f)
 {
 	char folder[sizeof(f->path)];
@@ -172,11 +172,11 @@ static int open_out(struct file_out *f)
 		return open(f->path, O_WRONLY | O_CLOEXEC);
 	}
 	folder_of(f->path, folder, sizeof(folder));
-	fd = open(folder, O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666);
+	fd = open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0666);
 	f->nameless = fd >= 0;
 	if (fd < 0 && (errno == EOPNOTSUPP || errno == EISDIR || errno == EINVAL))
-		fd = open(f->beside,
-			  O_CREAT | O_EXCL | O_NOFOLLOW | O_WRONLY | O_CLOEXEC, 0666);
+		fd = open(f->beside, O_CREAT | O_EXCL | O_NOFOLLOW | O_RDWR | O_CLOEXEC,
+			  0666);
 	return fd;
 }
 

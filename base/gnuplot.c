@@ -98,6 +98,15 @@ static int run(const char *folder, int out, char *const argv[], int *status)
 	return 0;
 }
 
+/* gnuplot does not say that a disk was full: a figure without its end is none. */
+static bool is_whole(int fd, off_t size)
+{
+	char end[17] = "";
+	off_t from = size > 16 ? size - 16 : 0;
+
+	return pread(fd, end, 16, from) > 0 && strstr(end, "</svg>");
+}
+
 bool gnuplot_run(struct arena *mem, const char *folder, const char *name,
 		 struct ft_error *err)
 {
@@ -123,6 +132,10 @@ bool gnuplot_run(struct arena *mem, const char *folder, const char *name,
 		ft_fail(err, &at, "gnuplot failed on this script");
 	else if (fstat(fileno(f.out), &st) || !st.st_size)
 		ft_fail(err, &at, "gnuplot drew nothing from this script");
+	else if (!is_whole(fileno(f.out), st.st_size))
+		ft_fail(err, &at,
+			"gnuplot did not write all of this script's figure; is the disk "
+			"full?");
 	else
 		return file_commit(&f, err);
 	file_abandon(&f);

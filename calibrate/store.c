@@ -171,9 +171,10 @@ static bool check_version(struct ft_store *s, struct ft_error *err)
 	if (version == 0 && tables == 0)
 		return change(s, schema, "cannot make the tables", err);
 	return ft_fail(err, &at,
-		       "is a store of version %lld, this foretoken reads %d; "
+		       "is %sa store of version %lld, this foretoken reads %d; "
 		       "export it as CSV with the version that wrote it and "
 		       "import that",
+		       id == STORE_ID ? "" : "a database of another program, or ",
 		       (long long)version, STORE_VERSION);
 }
 

@@ -388,6 +388,8 @@ store_killed() {
 ok "a killed calibrate keeps its batches" store_killed
 ok "a full disk is told" told 1 "No space left.*free some space" sh -c "$p -b fake >/dev/full"
 # as on a full disk: no file may grow beyond 16 KiB
+"$f" sweep examples/01-first-answer/h100.yaml --vary cluster.gpus=1024 --db "$tmp/sweep.db" >"$tmp/o" 2>"$tmp/e"
+ok "a sweep's file is none of a later version" told 1 "is a database of another program" "$f" calibrate runs --store "$tmp/sweep.db"
 cramped() { sh -c 'trap "" XFSZ; ulimit -f 32; exec "$@"' sh "$@"; }
 ok "a store that cannot grow is told" told 1 "free some space" cramped "$f" calibrate import --store "$tmp/small.db" tests/data/kineto-step.json --format kineto
 mkdir "$tmp/cramped"

@@ -46,6 +46,8 @@ if command -v gnuplot >/dev/null; then
 	chmod +x "$tmp/home/gnuplot"
 	cp -r "$tmp/page" "$tmp/kept"
 	ok "a gnuplot that fails is told" told 1 "gnuplot failed" env PATH="$tmp/home:$PATH" $f simulate $a --report "$tmp/page"
+	printf '#!/bin/sh\nprintf "<svg><g>"\n' >"$tmp/home/gnuplot" # as on a full disk, of which it says nothing
+	ok "half a figure is told" told 1 "did not write all of this script's figure" env PATH="$tmp/home:$PATH" $f simulate $a --report "$tmp/page"
 	ok "behind the answer, which stands" grep -q "tokens/s" "$tmp/o"
 	ok "and leaves the figure that was there" cmp "$tmp/page/breakdown.svg" "$tmp/kept/breakdown.svg"
 else
