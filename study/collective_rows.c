@@ -55,6 +55,8 @@ static bool read_collective(struct garage *g, const struct csv *rows, size_t i,
 			op);
 	if (r->call.shape.size < 1 || r->call.bytes <= 0)
 		return ft_fail(err, NULL, "the row lacks gpus or bytes");
+	if (r->call.bytes > ROW_BYTES_MOST)
+		return ft_fail(err, NULL, "bytes is out of range");
 	return r->call.shape.size > 1 ||
 	       ft_fail(err, NULL, "a collective takes at least 2 GPUs");
 }

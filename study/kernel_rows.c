@@ -202,6 +202,8 @@ static bool memory_row(const struct csv *t, size_t row, const struct ft_gpu *gpu
 		return false;
 	if (bytes < 0)
 		return ft_fail(err, &at, "bytes should be above 0");
+	if (bytes > ROW_BYTES_MOST)
+		return ft_fail(err, &at, "bytes is out of range");
 	w->memory.row_bytes = m > 0 ? e * (double)n : 0;
 	if (bytes <= 0)
 		bytes = e * (double)m * (double)n;
@@ -282,6 +284,11 @@ static bool kernel_check(struct tally *t, struct garage *g, const struct csv *ro
 		return ft_fail(err, NULL,
 			       "the row has no measured.time_us and no "
 			       "measured.tflops");
+	if (us <= 0 && w.kind == FT_MEMORY_BOUND)
+		return ft_fail(err, NULL,
+			       "measured.tflops is of gemm and attention; %s needs "
+			       "measured.time_us",
+			       w.name);
 	check_time_or_rate(t, &c, &p, us,
 			   (struct rate){ "tflops", tflops, ft_work_flop(&w) * 1e-12 });
 	return true;

@@ -8,6 +8,9 @@
 #include "base/csv.h"
 #include "study/tally.h"
 
+/* As much as `collective --bytes` takes. */
+#define ROW_BYTES_MOST 1e18
+
 /* GPUs by name or path as the rows say it, loaded once per file. */
 struct garage {
 	struct ft_gpu *gpu[32];

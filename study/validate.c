@@ -282,6 +282,12 @@ bool validate_row(struct tally *t, const struct csv *rows, size_t row,
 	return ok;
 }
 
+/* Kernels or collectives, which have no scenario. */
+static bool are_single(const struct csv *rows)
+{
+	return !strcmp(rows->column[0], "kernel") || !strcmp(rows->column[0], "op");
+}
+
 struct ft_validation *ft_validate(const char *path, const char *const *sets, size_t n,
 				  struct ft_progress progress, struct ft_error *err)
 {
@@ -299,7 +305,12 @@ struct ft_validation *ft_validate(const char *path, const char *const *sets, siz
 	if (rows) {
 		w->validation.file = rows->file;
 		w->validation.n_rows = rows->n_rows;
-		if (!strcmp(rows->column[0], "kernel"))
+		if (n && are_single(rows))
+			ft_fail(err, NULL,
+				"%s holds kernels or collectives: --set changes the "
+				"scenario of training steps alone",
+				rows->file);
+		else if (!strcmp(rows->column[0], "kernel"))
 			ok = validate_kernels(&t, rows, err);
 		else if (!strcmp(rows->column[0], "op"))
 			ok = validate_collectives(&t, rows, err);

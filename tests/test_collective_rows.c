@@ -270,6 +270,7 @@ static void a_row_that_is_no_collective_is_refused(void **state)
 		{ "all_reduce,h200,1,,nvlink,4096,9", "takes at least 2 GPUs" },
 		{ "all_reduce,h200,,,nvlink,4096,9", "the row lacks gpus or bytes" },
 		{ "all_reduce,h200,8,,nvlink,,9", "the row lacks gpus or bytes" },
+		{ "all_reduce,h200,8,,nvlink,1e19,9", "bytes is out of range" },
 		{ "allreduce,h200,8,,nvlink,4096,9", "unknown op 'allreduce'" },
 		{ "all_reduce,h200,8,,nvlink,4096,", "has no measured.time_us" },
 		{ "all_reduce,h200,16,,nvlink,4096,9",

@@ -321,6 +321,7 @@ static void a_row_that_nobody_means_is_refused(void **state)
 		{ "copy,h200,,64,64,64,,,9",
 		  "'copy' is a memory-bound kernel, which has no k" },
 		{ "copy,h200,,,,,,-4096,9", "bytes should be above 0" },
+		{ "copy,h200,,,,,,1e19,9", "bytes is out of range" },
 		{ "gemm,h200,,0,64,64,,,9", "m should be above 0" },
 		{ "gemm,h200,,64,,64,,,9", "the row lacks n" },
 		{ "gemm,h200,,64,64,64,Sustained,,9",

@@ -100,6 +100,11 @@ ok "each row's error is the one put in" rows rows
 ok "the summaries are those of the errors" rows summary
 ok "by another class, too" rows by --by gpu
 ok "what lies inside its interval, and beyond which end" rows inside
+# what would change nothing, or divide by nothing
+printf 'kernel,gpu,dtype,bytes,measured.tflops\ncopy,h200,bf16,4194304,5\n' >"$tmp/copy.csv"
+ok "a copy has no rate of FLOPs" sh -c "! '$f' validate '$tmp/copy.csv' >'$tmp/o' && grep -q 'measured.tflops is of gemm and attention; copy needs measured.time_us' '$tmp/o'"
+printf 'kernel,gpu,m,n,k,measured.time_us\ngemm,h200,512,512,512,5\n' >"$tmp/gemm.csv"
+ok "--set is nothing to kernels" sh -c "! '$f' validate '$tmp/gemm.csv' --set cluster.gpus=8 2>'$tmp/e' && grep -q 'holds kernels or collectives: --set changes' '$tmp/e'"
 # what ran has fitted
 cat >"$tmp/room.csv" <<END
 id,cluster.gpu,model,cluster.gpus,training.sequence_length,training.global_batch_size,training.sharding,measured.step_s
