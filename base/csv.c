@@ -228,6 +228,7 @@ static struct csv_rows *cut(struct arena *mem, const char *name, char *text, siz
 {
 	struct csv_rows *t = ARENA_NEW(mem, struct csv_rows);
 	struct scan *s = ARENA_NEW(mem, struct scan);
+	const char *fault;
 
 	*s = (struct scan){ .mem = mem, .line = 1, .err = err };
 	t->scan = s;
@@ -236,14 +237,9 @@ static struct csv_rows *cut(struct arena *mem, const char *name, char *text, siz
 		text += 3;
 		len -= 3;
 	}
-	if (memchr(text, '\0', len)) {
-		struct ft_mark at = { .file = t->file };
-		bool wide =
-			!memcmp(text, "\xff\xfe", 2) || !memcmp(text, "\xfe\xff", 2);
-
-		ft_fail(err, &at,
-			wide ? "is text in UTF-16; save it as CSV in UTF-8" :
-			       "is binary, not CSV text");
+	fault = csv_fault(text, len);
+	if (fault) {
+		ft_fail(err, &(struct ft_mark){ .file = t->file }, "%s", fault);
 		return NULL;
 	}
 	s->p = s->line_start = text;

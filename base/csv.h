@@ -55,6 +55,9 @@ struct ft_mark csv_column_mark(const struct csv *t, size_t column);
 
 struct ft_mark csv_mark(const struct csv *t, size_t row, int column);
 
+/* Why the text, which is ended by a NUL, is none of a table; NULL: it may be one. */
+const char *csv_fault(const char *text, size_t len);
+
 /* Every column must be one of names[n] or begin with one of heads[n_heads]. */
 bool csv_columns_known(const struct csv *t, const char *const *names, size_t n,
 		       const char *const *heads, size_t n_heads, struct ft_error *err)

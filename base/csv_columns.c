@@ -1,8 +1,22 @@
-/* base/csv_columns.c - which columns a table may have */
+/* base/csv_columns.c - what text a table may be, and which columns it may have */
 #include <string.h>
 
 #include "base/csv.h"
 #include "base/text.h"
+
+const char *csv_fault(const char *text, size_t len)
+{
+	const char *cr = memchr(text, '\r', len);
+
+	if (memchr(text, '\0', len))
+		return !memcmp(text, "\xff\xfe", 2) || !memcmp(text, "\xfe\xff", 2) ?
+			       "is text in UTF-16; save it as CSV in UTF-8" :
+			       "is binary, not CSV text";
+	return cr && cr[1] && !memchr(text, '\n', len) ?
+		       "ends its lines by CR alone, as old Macs did; save it as CSV in "
+		       "UTF-8" :
+		       NULL;
+}
 
 bool csv_columns_known(const struct csv *rows, const char *const *names, size_t n,
 		       const char *const *heads, size_t n_heads, struct ft_error *err)

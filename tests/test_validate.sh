@@ -134,6 +134,7 @@ ok "a header alone says so, and no errors of 0" sh -c "$f validate $tmp/none.csv
 printf "id,model.name,cluster.gpu,cluster.gpus,training.sequence_length,training.global_batch_size,measured.step_s\na,llama3-8b,h100-sxm,8,\"4,096\",64,3\n" >"$tmp/thousands.csv"
 ok "a table of which nothing could be compared is a failure" sh -c "$f validate $tmp/thousands.csv; [ \$? -eq 1 ]"
 ok "another way to group is wrong usage" wrong "no way to group steps by" $f validate measurements/steps/h200-steps.csv --by foo
+ok "so are lines that end by CR alone" sh -c "tr '\\n' '\\r' <$tmp/own.csv >$tmp/mac.csv && ! $f validate $tmp/mac.csv 2>$tmp/e && grep -q 'ends its lines by CR alone' $tmp/e"
 ok "UTF-16 is named" sh -c "iconv -f UTF-8 -t UTF-16 $tmp/own.csv >$tmp/wide.csv && ! $f validate $tmp/wide.csv 2>$tmp/e && grep -q 'save it as CSV in UTF-8' $tmp/e"
 # what the probe of Transformers timed, as runs: steps that the tree has by other names, and nothing more
 timed() { # PROBE STEPS
