@@ -245,6 +245,36 @@ static bool read_sizes(const struct csv *t, size_t i, const int at[COLUMNS],
 	       read_size(t, i, at[DIM], &m->head_dim, err);
 }
 
+/* The number in the first of the columns that the table has; 0: none. */
+static double number_in(const struct csv *t, size_t row, const char *const *names)
+{
+	struct ft_error ignored;
+	double v;
+
+	return csv_number(t, row, any_of(t, names), 0, &v, &ignored) ? v : 0;
+}
+
+/* What tables of a profile are not of is kept, not fitted: why; "": it is fitted. */
+static const char *left_out(const struct csv *t, size_t row,
+			    const struct ft_measurement *m)
+{
+	static const char *const values[] = { "head_dim_vo", "head_dim_v", "hdim_v",
+					      "dv", NULL };
+	static const char *const keys[] = { "kv_seqlen", "seqlen_k", "seqlen_kv", "skv",
+					    "seqlens_k", "sk",	     NULL };
+	static const char *const window[] = { "sliding_window_size", "sliding_window",
+					      "window_size", "window_left", NULL };
+	double v = number_in(t, row, values), k = number_in(t, row, keys);
+	double w = number_in(t, row, window);
+
+	return v > 0 && v != m->head_dim ?
+		       "values of another size: tables have one for all" :
+	       k > 0 && k != m->sequence ?
+		       "keys of another length: tables have one for all" :
+	       w > 0 && w < m->sequence ? "a window: tables are of all keys" :
+					  "";
+}
+
 static bool add_pass(struct ft_store *s, struct ft_measurement m, double ms,
 		     const char *pass, size_t *n, struct ft_error *err)
 {
@@ -255,6 +285,9 @@ static bool add_pass(struct ft_store *s, struct ft_measurement m, double ms,
 	m.pass = pass;
 	m.time_us = ms * 1e3;
 	import_name(&m, id);
+	/* beside the row of the same shape that is fitted */
+	snprintf(id + strlen(id), sizeof(id) - strlen(id), "%s%s", m.why[0] ? " " : "",
+		 m.why);
 	++*n;
 	return ft_store_add(s, &m, err);
 }
@@ -323,8 +356,11 @@ static bool add_attention(struct ft_store *s, const struct attention_log *log, s
 			       "causal, top_left, bottom_right, no_mask",
 			       mask);
 	}
-	return read_sizes(t, i, at, &m, err) &&
-	       read_ms(t, i, at[FORWARD], &forward_ms, err) &&
+	if (!read_sizes(t, i, at, &m, err))
+		return false;
+	m.why = left_out(t, i, &m);
+	m.status = m.why[0] ? "left-out" : "";
+	return read_ms(t, i, at[FORWARD], &forward_ms, err) &&
 	       read_ms(t, i, at[BACKWARD], &backward_ms, err) &&
 	       add_pass(s, m, forward_ms, "forward", n, err) &&
 	       add_pass(s, m, backward_ms, "backward", n, err);

@@ -116,6 +116,39 @@ static void a_word_that_no_table_has_is_refused(void **state)
 	ft_store_close(s);
 }
 
+/* A benchmark times more kinds of attention than a profile has tables of. */
+static void attention_of_another_kind_is_kept_not_fitted(void **state)
+{
+	static const char text[] =
+		"batch_size,q_seqlen,kv_seqlen,num_q_heads,num_kv_heads,head_dim_qk,"
+		"head_dim_vo,attn_mask,sliding_window_size,fwd_time_ms\n"
+		"1,4096,4096,32,8,128,128,top_left,,1\n"
+		"1,4096,4096,32,8,128,128,top_left,512,2\n"
+		"1,4096,8192,32,8,128,128,top_left,None,3\n"
+		"1,4096,4096,32,8,192,128,top_left,-1,4\n";
+	static const char *const why[] = { "", "a window", "keys of another length",
+					   "values of another size" };
+	struct scratch *x = *state;
+	const struct ft_measurement *m;
+	struct ft_error err;
+	struct ft_store *s = ft_store_open(x->path, true, &err);
+	char path[128];
+	size_t n;
+
+	snprintf(path, sizeof(path), "%s/k.csv", x->folder);
+	m = imported(s, FT_IMPORT_ATTENTION, path, text, &n, &err);
+	ok_or_say(m, err);
+	assert_int_equal(n, 4);
+	for (size_t i = 0; i < n; i++) {
+		int row = (int)(m[i].time_us / 1000 + 0.5) - 1;
+
+		assert_string_equal(m[i].status, row ? "left-out" : "ok");
+		if (strncmp(m[i].why, why[row], strlen(why[row])) != 0)
+			fail_msg("%s", m[i].why);
+	}
+	ft_store_close(s);
+}
+
 /* A column of another name would count as one that is not there; so would an option's word. */
 static void a_column_or_an_option_of_no_meaning_is_refused(void **state)
 {
@@ -306,6 +339,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(a_truth_is_what_validate_takes_for_one),
 		TEST(a_word_that_no_table_has_is_refused),
+		TEST(attention_of_another_kind_is_kept_not_fitted),
 		TEST(a_column_or_an_option_of_no_meaning_is_refused),
 		TEST(a_size_with_a_letter_is_no_size),
 		TEST(what_no_table_is_of_is_kept_and_not_fitted),
