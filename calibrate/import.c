@@ -220,15 +220,19 @@ bool ft_store_line(struct ft_store *s, const char *line, const char *source,
 	return ok;
 }
 
-/* *n counts measurements, not runs. */
+/* What lines were, so far. */
+struct lines {
+	size_t measurements, runs;
+};
+
 static bool import_line(struct ft_store *s, const char *text, const char *source,
-			const struct ft_mark *at, size_t *n, struct ft_error *err)
+			const struct ft_mark *at, struct lines *n, struct ft_error *err)
 {
 	bool is_run = strstr(text, "\"record\":\"run\"") ||
 		      strstr(text, "\"record\": \"run\"");
 	bool broken, ok = ft_store_line(s, text, source, &broken, err);
 
-	*n += ok && !broken && !is_run;
+	*(is_run ? &n->runs : &n->measurements) += ok && !broken;
 	if (!ok && !err->line) {
 		snprintf(err->file, sizeof(err->file), "%s", at->file);
 		err->line = at->line;
@@ -248,6 +252,7 @@ static bool import_probe(struct ft_store *s, const char *path,
 	struct ft_mark at = { path, 0, 1 };
 	size_t len;
 	char *text = file_read(&mem, path, LIMIT_PROBE_BYTES, &len, err), *next;
+	struct lines lines = { 0 };
 	bool ok = text != NULL;
 
 	if (ok && text_begins_with(text, UTF8_MARK))
@@ -260,10 +265,15 @@ static bool import_probe(struct ft_store *s, const char *path,
 		if (end)
 			*end = '\0';
 		if (*text)
-			ok = import_line(s, text, run->source, &at, n, err);
+			ok = import_line(s, text, run->source, &at, &lines, err);
 	}
 	if (ok && !at.line)
 		ok = ft_fail(err, &(struct ft_mark){ path, 1, 1 }, "is empty");
+	if (ok && !lines.measurements && !lines.runs)
+		ok = ft_fail(err, &(struct ft_mark){ .file = path },
+			     "holds no line of the probe; if it is of another format, "
+			     "name that with --format");
+	*n = lines.measurements;
 	arena_release(&mem);
 	return ok;
 }
