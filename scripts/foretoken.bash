@@ -10,6 +10,7 @@ _foretoken() {
 		COMPREPLY=($(compgen -W "$(foretoken --help | sed -n 's/^  \([a-z]*\)  .*/\1/p')" -- "$word"))
 		return
 	fi
+	[ "$command $before" != "calibrate -s" ] || before=--store
 	case $before in
 	--set | --vary | -s | -v)
 		COMPREPLY=($(compgen -S = -W "$(_foretoken_names keys)" -- "$word"))
@@ -18,7 +19,7 @@ _foretoken() {
 	--gpu) COMPREPLY=($(compgen -W "$(_foretoken_names gpus)" -- "$word")); return ;;
 	esac
 	case $word in
-	-*) COMPREPLY=($(compgen -W "$(foretoken "$command" --help | grep -o -- '--[a-z][a-z-]*' | sort -u)" -- "$word")) ;;
+	-*) COMPREPLY=($(compgen -W "$(foretoken "$command" --help | sed -n 's/^  \(-., \|    \)\(--[a-z][a-z-]*\).*/\2/p')" -- "$word")) ;;
 	*)
 		[ "$command" != list ] || COMPREPLY=($(compgen -W "$kinds" -- "$word"))
 		[ "$command" != explain ] || COMPREPLY=($(compgen -W "$(_foretoken_names keys)" -- "$word"))

@@ -55,6 +55,9 @@ if command -v bash >/dev/null; then
 	ok "commands" offers sweep foretoken sw
 	ok "options" offers --exhaustive foretoken plan --ex
 	ok "keys" offers training.parallel.tp= foretoken simulate --set training.parallel.t
+	unoffered() { ! offers "$@" && offers --listen foretoken serve --; }
+	ok "and none of another program in an example" unoffered --data-binary foretoken serve --
+	ok "files of measurements behind calibrate's -s, which are no keys" unoffered training.precision= foretoken calibrate -s training.p
 	ok "GPUs" offers h200 foretoken kernel --gpu h2
 else
 	skip "completion" "no bash"
