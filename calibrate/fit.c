@@ -447,6 +447,10 @@ static bool prepare(struct ft_store *store, const struct ft_fit_options *o,
 			"the store holds no measurements of the families to fit (--only)");
 	in->base = ft_gpu_load(o->base, NULL, err);
 	fit->n_rows = in->n;
+	if (!in->base && in->own_base) /* the first profile of that name */
+		snprintf(err->text + strlen(err->text),
+			 sizeof(err->text) - strlen(err->text),
+			 "; --base names the profile that gives what was not measured");
 	return in->base != NULL;
 }
 

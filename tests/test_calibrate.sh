@@ -211,6 +211,7 @@ nowhere() { # rows of a fabric that no node has are kept, and no step reads them
 		grep -q 'note: of 2 collectives the fabric is not known, so that no step reads them; import them with --fabric'
 }
 ok "collectives of no fabric are told" nowhere
+ok "so is a new profile without a base" told 1 "; --base names the profile that gives what was not measured" "$f" calibrate fit --store "$tmp/nowhere.db" --name nosuch
 ok "a file of another format is told" told 1 "holds no line of the probe; if it is of another format" "$f" calibrate import --store "$tmp/idle.db" "$tmp/nowhere.csv"
 ok "an option that a format has no use for is told" told 64 "device does nothing with files of the format probe" "$f" calibrate import --store "$tmp/idle.db" --device X "$tmp/nowhere.csv"
 ok "so is a GPU of a log" told 64 "gpu does nothing with files of the format nccl-tests" "$f" calibrate import --store "$tmp/idle.db" --format nccl-tests --gpu h200 "$tmp/nowhere.csv"
