@@ -112,7 +112,8 @@ double ft_outcome_at(const struct ft_outcome *o, size_t offset)
 bool ft_outcome_row(const struct ft_outcome_field *f, const struct ft_outcome *o,
 		    size_t n)
 {
-	bool any = f->value != AT(cost.by_kind_frac[FT_PRICE_GIVEN]);
+	bool any = f->value != AT(cost.by_kind_frac[FT_PRICE_GIVEN]) &&
+		   f->value != AT(host_memory_bytes);
 
 	for (size_t i = 0; i < n; i++)
 		any = any || ft_outcome_at(&o[i], f->value) > 0;
