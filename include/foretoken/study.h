@@ -265,7 +265,7 @@ struct ft_outcome_field {
 	size_t value, low, high; /* offsets into ft_outcome; high 0: no P10 and P90 */
 };
 
-/* Has a table of these n answers a row of it? Of given prices only where there are some. */
+/* Has a table of these n answers a row of it? Of given prices and of memory on the host only where there is some. */
 bool ft_outcome_row(const struct ft_outcome_field *field,
 		    const struct ft_outcome *outcome, size_t n);
 
