@@ -286,6 +286,8 @@ static void what_does_not_run_is_refused(void **state)
 		{ "torch-2.11-eager",
 		  "sharding: fsdp, offload_state: all, optimizer: muon",
 		  "only adam with master weights" },
+		{ "qwen-2023-zero3", "sharding: fsdp, offload_state: all",
+		  "is not known of stack qwen-2023-zero3" },
 		{ "jax-0.11", "sharding: fsdp, offload_state: optimizer",
 		  "is not known of stack jax-0.11" },
 		{ "torch-2.11-eager", "sharding: ddp, offload_state: optimizer",
