@@ -82,17 +82,43 @@ static bool read_filter(struct arena *mem, const char *word, struct filter *f,
 		       word);
 }
 
+static const char *word_of(const struct filter *f, const struct ft_evidence *e,
+			   const struct run *r)
+{
+	return f->trait ? ft_trait_word(f->trait, &r->traits) :
+	       f->id	? r->id :
+			  e->source[r->source];
+}
+
 static bool passes(const struct filter *f, const struct ft_evidence *e,
 		   const struct run *r)
 {
 	double x;
 
-	if (!f->trait)
-		return !fnmatch(f->pattern, f->id ? r->id : e->source[r->source], 0);
-	if (!f->trait->number)
-		return !fnmatch(f->pattern, ft_trait_word(f->trait, &r->traits), 0);
+	if (!f->trait || !f->trait->number)
+		return !fnmatch(f->pattern, word_of(f, e, r), 0);
 	x = ft_trait_number(f->trait, &r->traits);
 	return x >= f->least && x <= f->most;
+}
+
+/* A word that no run has, and that is like one that some run has, is a slip of the pen. */
+static bool is_no_slip(const struct filter *f, const char *word,
+		       const struct ft_evidence *e, struct arena *mem,
+		       struct ft_error *err)
+{
+	const char **words, *near;
+
+	if ((f->trait && f->trait->number) || strpbrk(f->pattern, "*?["))
+		return true;
+	words = ARENA_ARRAY(mem, e->n + 1, const char *);
+	for (size_t i = 0; i < e->n; i++) {
+		words[i] = word_of(f, e, &e->run[i]);
+		if (!strcmp(words[i], f->pattern))
+			return true;
+	}
+	near = text_nearest(f->pattern, words, e->n);
+	return !near || ft_fail(err, NULL, "%.60s: no run has that; did you mean '%s'?",
+				word, near);
 }
 
 static void gather(struct whole *w, const struct filter *f, size_t n)
@@ -132,6 +158,11 @@ struct ft_runs *ft_runs_find(const char *const *filters, size_t n, struct ft_err
 			return NULL;
 		}
 	w->evidence = evidence_load(false, err);
+	for (size_t i = 0; w->evidence && i < n; i++)
+		if (!is_no_slip(&f[i], filters[i], w->evidence, &w->mem, err)) {
+			ft_runs_free(&w->runs);
+			return NULL;
+		}
 	if (!w->evidence) {
 		ft_runs_free(&w->runs);
 		return NULL;

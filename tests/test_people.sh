@@ -41,6 +41,7 @@ table_says_it() { # each run's line in the table has what the JSON has
 }
 ok "the table and the JSON say the same of each run" table_says_it
 ok "a mixture's active parameters stand beside all" sh -c "$f simulate examples/08-mixture-of-experts/mixtral.yaml | grep -q '46.7 B parameters (12.88 B active)' && ! $f simulate examples/01-first-answer/h100.yaml | grep -q ' active)'"
+ok "a slip of the pen" sh -c "! $f runs gpu=H200 >$tmp/out 2>$tmp/said && ! [ -s $tmp/out ] && grep -q \"gpu=H200: no run has that; did you mean 'h200'?\" $tmp/said"
 ok "no run is like that" sh -c "$f runs gpu=tpu | grep -q 'no measured run is like that'"
 ok "a filter that is none" refused "write KEY=VALUE" $f runs h100
 ok "a key that runs have not" refused "runs have no 'color'; they have gpu," $f runs color=red
