@@ -4,8 +4,9 @@
  * PyTorch's FSDP (all): a unit's shard is copied in fp32 on the stream that copies in, or, of one rank, on compute's. FSDP2
  * sends reduced gradients behind the reduction, on its stream, and waits for them behind the step's last backward; those of later
  * micro-batches it copies into other memory of the host, which waits for each, and adds them there. FSDP1's host waits for each
- * copy, and a later micro-batch's takes the place of an earlier one's, so that only sums of whole gradients (no_sync) are right. With use_orig_params (as accelerate and Lightning set it) parameters' gradients are views
- * of the last step's when a unit is gathered for its backward, and the host makes memory for all of the unit's and copies them there.
+ * copy, and a later micro-batch's takes the place of an earlier one's, so that only sums of whole gradients (no_sync) are right. With
+ * use_orig_params (as accelerate and Lightning set it) parameters' gradients are views of the last step's when a unit is gathered for
+ * its backward, and the host makes memory for all of the unit's and copies them there.
  * DeepSpeed (optimizer): a reduced part goes at once; a later micro-batch's brings the sum back, adds to it, and sends it again.
  * Megatron's zero1 and ddp send their sums when all are there.
  *
