@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/limits.h"
+#include "base/row_columns.h"
 #include "base/text.h"
 #include "calibrate/fit.h"
 #include "calibrate/import.h"
@@ -329,55 +330,6 @@ static bool check_row(const struct csv *t, size_t i, bool published,
 	       check_time(t, i, &m, published, err);
 }
 
-/* Those of foretoken-runs(5), and those at the top. */
-static bool check_columns(const struct csv *t, struct ft_error *err)
-{
-	static const char *const columns[] = {
-		"kernel",
-		"op",
-		"gpu",
-		"dtype",
-		"warm",
-		"clock",
-		"layout",
-		"m",
-		"n",
-		"k",
-		"groups",
-		"accumulate",
-		"fast",
-		"impl",
-		"pass",
-		"batch",
-		"heads",
-		"kv_heads",
-		"sequence_length",
-		"head_dim",
-		"v_head_dim",
-		"causal",
-		"bytes",
-		"gpus",
-		"nodes",
-		"fabric",
-		"load_ms",
-		"in_step",
-		"measured.time_us",
-		"measured.tflops",
-		"measured.busbw_gb_per_s",
-		"measured.gb_per_s",
-		"id",
-		"group",
-		"source",
-		"notes",
-		"date",
-		"status",
-		"why",
-	};
-
-	return csv_columns_known(t, columns, sizeof(columns) / sizeof(*columns), NULL,
-				 0, err);
-}
-
 static bool check(const struct csv *t, bool published, struct ft_error *err)
 {
 	static const char *const published_columns[] = { "source" };
@@ -392,7 +344,8 @@ static bool check(const struct csv *t, bool published, struct ft_error *err)
 		return ft_fail(err, &top, "lacks the column 'kernel' (or 'op')");
 	if (published && !need(t, published_columns, 1, err))
 		return false;
-	if (!check_columns(t, err))
+	if (!row_columns_known(t, ROW_OF_KERNEL | ROW_OF_COLLECTIVE | ROW_OF_STORE,
+			       err))
 		return false;
 	for (size_t i = 0; i < t->n_rows; i++) {
 		if (!check_row(t, i, published, err))

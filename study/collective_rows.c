@@ -2,25 +2,10 @@
 #include <string.h>
 
 #include "base/node.h"
+#include "base/row_columns.h"
 #include "study/shelf.h"
 #include "study/single_rows.h"
 #include "study/spread.h"
-
-/* Columns that foretoken-runs(5) documents. */
-static const char *const collective_columns[] = {
-	"op",
-	"gpu",
-	"gpus",
-	"nodes",
-	"fabric",
-	"bytes",
-	"measured.time_us",
-	"measured.busbw_gb_per_s",
-	"id",
-	"group",
-	"source",
-	"notes",
-};
 
 /* What a row of collectives says. */
 struct collective_row {
@@ -155,9 +140,7 @@ bool validate_collectives(struct tally *t, const struct csv *rows, struct ft_err
 {
 	struct garage g = { .n = 0 };
 
-	if (!csv_columns_known(rows, collective_columns,
-			       sizeof(collective_columns) / sizeof(*collective_columns),
-			       NULL, 0, err))
+	if (!row_columns_known(rows, ROW_OF_COLLECTIVE, err))
 		return false;
 	for (size_t i = 0; i < rows->n_rows; i++) {
 		struct ft_error why;

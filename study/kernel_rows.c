@@ -3,40 +3,9 @@
 #include <string.h>
 
 #include "base/plain.h"
+#include "base/row_columns.h"
 #include "base/text.h"
 #include "study/single_rows.h"
-
-/* Columns that foretoken-runs(5) documents. */
-static const char *const kernel_columns[] = {
-	"kernel",
-	"gpu",
-	"dtype",
-	"warm",
-	"clock",
-	"layout",
-	"m",
-	"n",
-	"k",
-	"groups",
-	"accumulate",
-	"fast",
-	"impl",
-	"pass",
-	"batch",
-	"heads",
-	"kv_heads",
-	"sequence_length",
-	"head_dim",
-	"v_head_dim",
-	"causal",
-	"bytes",
-	"measured.time_us",
-	"measured.tflops",
-	"id",
-	"group",
-	"source",
-	"notes",
-};
 
 static bool truth(const struct csv *t, size_t row, const char *column, bool *out,
 		  struct ft_error *err)
@@ -294,18 +263,11 @@ static bool kernel_check(struct tally *t, struct garage *g, const struct csv *ro
 	return true;
 }
 
-static bool kernel_columns_known(const struct csv *rows, struct ft_error *err)
-{
-	return csv_columns_known(rows, kernel_columns,
-				 sizeof(kernel_columns) / sizeof(*kernel_columns), NULL,
-				 0, err);
-}
-
 bool validate_kernels(struct tally *t, const struct csv *rows, struct ft_error *err)
 {
 	struct garage g = { .n = 0 };
 
-	if (!kernel_columns_known(rows, err))
+	if (!row_columns_known(rows, ROW_OF_KERNEL, err))
 		return false;
 	for (size_t i = 0; i < rows->n_rows; i++) {
 		struct ft_error why;
@@ -333,7 +295,7 @@ static bool kernel_table(struct csv *rows, struct ft_error *err)
 {
 	struct ft_mark at;
 
-	if (!kernel_columns_known(rows, err))
+	if (!row_columns_known(rows, ROW_OF_KERNEL, err))
 		return false;
 	at = (struct ft_mark){ rows->file, 1, 1 };
 	return csv_column(rows, "kernel") == 0 ||
