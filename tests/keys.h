@@ -16,7 +16,7 @@
 #include "base/node.h"
 #include "tests/answer.h"
 
-enum { KEY_SCENARIOS = 20, KEY_SEEN = 1024, KEY_SHELF = 100 };
+enum { KEY_SCENARIOS = 20, KEY_SEEN = 1024, KEY_SHELF = 100, KEY_MAP = 128 };
 enum { KEY_WHY = sizeof(((struct answer *)0)->why) };
 
 /* A key without effect, or one that no value here is right for, and why. */
@@ -374,7 +374,7 @@ static const char *child(struct flips *f, const char *path, const struct node *n
 /* Which keys a map may hold and does not: its reader says so of a key that nobody knows. */
 static void flip_missing(struct flips *f, const char *path, struct node *map)
 {
-	const char *known[96];
+	const char *known[KEY_MAP];
 	char why[KEY_WHY] = "";
 	struct node was =
 		widened(f, map, "zzqq", node_scalar(&f->mem, &map->mark, "1"));
@@ -382,7 +382,8 @@ static void flip_missing(struct flips *f, const char *path, struct node *map)
 
 	(void)fate_of(f, why, sizeof(why));
 	*map = was;
-	n = words_of(&f->mem, why, "unknown key 'zzqq'; known: ", known, 96);
+	n = words_of(&f->mem, why, "unknown key 'zzqq'; known: ", known, KEY_MAP);
+	assert_true(n < KEY_MAP);
 	for (size_t i = 0; i < n; i++)
 		if (!node_get(map, known[i]) && !for_people(known[i]))
 			flip_absent(f, child(f, path, map, known[i], false), map,

@@ -158,14 +158,14 @@ static void copies_go_with_the_backward_pass(void **state)
  * beside them stands the loss, without its gradient. Where autocast reaches beyond the loss they stay. */
 static void copies_of_a_checkpoint_go_with_the_loss(void **state)
 {
-	static const char *const stacks[] = { TRAINER, "torch-2.11-eager" };
+	static const char *const stacks[] = { TRAINER, LOOP, "torch-2.11-eager" };
 	double layer = 4. * H * H - 2. * H * H / 2 + 3. * H * 1536 + 2 * H;
 	double head = 2. * H * 1000;
 
 	(void)state;
-	for (int i = 0; i < 2; i++) {
+	for (int i = 0; i < 3; i++) {
 		const struct ft_segment *up, *loss, *back;
-		bool stays = i > 0;
+		bool stays = i > 1;
 		struct parts p;
 
 		build(&p, LLAMA,

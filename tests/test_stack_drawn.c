@@ -7,20 +7,20 @@
 #include "foretoken/stacks.h"
 #include "tests/check.h"
 
-enum { DRAWS = 120, FILES = 2 };
-
 /* Files: the stack itself, and the one that it may extend. */
-enum { MINE, UNDER };
+enum { MINE, UNDER, FILES, DRAWS = 120 };
 
 static uint64_t seed = 47;
 
-#define PICK(list) (list)[rnd_below(&seed, (int)(sizeof(list) / sizeof(*(list))))]
+#define N_OF(list) (sizeof(list) / sizeof(*(list)))
+#define PICK(list) (list)[rnd_below(&seed, (int)N_OF(list))]
 
 /* ---- what a stack may say ------------------------------------------------------------------ */
 
+#define AT(field) offsetof(struct ft_stack, field)
 #define TRUTH(field) \
 	{ \
-#field, offsetof(struct ft_stack, layout.field) \
+#field, AT(layout.field) \
 	}
 
 static const struct {
@@ -36,6 +36,7 @@ static const struct {
 	TRUTH(narrow_softmax),
 	TRUTH(autocast),
 	TRUTH(autocast_always),
+	TRUTH(backward_outside_autocast),
 	TRUTH(masks_always),
 	TRUTH(unwrapped_alone),
 	TRUTH(pads_products),
@@ -57,6 +58,7 @@ static const struct {
 	TRUTH(asks_loss),
 	TRUTH(wide_outputs),
 	TRUTH(copied_outputs),
+	TRUTH(gradients_until_backward),
 	TRUTH(static_tiles),
 	TRUTH(norm_finalize),
 	TRUTH(wide_experts_break),
@@ -97,18 +99,16 @@ static const struct {
 	const char *key, *unit;
 	size_t at;
 } amounts[] = {
-	{ "fsdp_copy_in", "B", offsetof(struct ft_stack, layout.fsdp_copy_in_bytes) },
-	{ "fsdp_copy_out", "B", offsetof(struct ft_stack, layout.fsdp_copy_out_bytes) },
-	{ "fsdp_copy_gradient", "B",
-	  offsetof(struct ft_stack, layout.fsdp_copy_grad_bytes) },
-	{ "table_block", "B", offsetof(struct ft_stack, layout.table_block_bytes) },
-	{ "table_kept", "B", offsetof(struct ft_stack, layout.table_kept_bytes) },
-	{ "table_kept_often", "B",
-	  offsetof(struct ft_stack, layout.table_kept_often_bytes) },
-	{ "optimizer", "B", offsetof(struct ft_stack, layout.optimizer_bytes) },
-	{ "bucket", "B", offsetof(struct ft_stack, layout.bucket_bytes) },
-	{ "bucket_copy", "B", offsetof(struct ft_stack, layout.bucket_copy_bytes) },
-	{ "expert_spread", "", offsetof(struct ft_stack, layout.expert_spread) },
+	{ "fsdp_copy_in", "B", AT(layout.fsdp_copy_in_bytes) },
+	{ "fsdp_copy_out", "B", AT(layout.fsdp_copy_out_bytes) },
+	{ "fsdp_copy_gradient", "B", AT(layout.fsdp_copy_grad_bytes) },
+	{ "table_block", "B", AT(layout.table_block_bytes) },
+	{ "table_kept", "B", AT(layout.table_kept_bytes) },
+	{ "table_kept_often", "B", AT(layout.table_kept_often_bytes) },
+	{ "optimizer", "B", AT(layout.optimizer_bytes) },
+	{ "bucket", "B", AT(layout.bucket_bytes) },
+	{ "bucket_copy", "B", AT(layout.bucket_copy_bytes) },
+	{ "expert_spread", "", AT(layout.expert_spread) },
 };
 
 static const struct {
@@ -116,12 +116,12 @@ static const struct {
 	double times; /* in SI */
 	size_t at;
 } rates[] = {
-	{ "gap", "us", 1e-6, offsetof(struct ft_stack, gap_s) },
-	{ "gemm", "", 1, offsetof(struct ft_stack, gemm_factor) },
-	{ "attention", "", 1, offsetof(struct ft_stack, attention_factor) },
-	{ "memory_bound", "", 1, offsetof(struct ft_stack, memory_factor) },
-	{ "collective", "", 1, offsetof(struct ft_stack, collective_factor) },
-	{ "dispatcher", "", 1, offsetof(struct ft_stack, dispatcher_factor) },
+	{ "gap", "us", 1e-6, AT(gap_s) },
+	{ "gemm", "", 1, AT(gemm_factor) },
+	{ "attention", "", 1, AT(attention_factor) },
+	{ "memory_bound", "", 1, AT(memory_factor) },
+	{ "collective", "", 1, AT(collective_factor) },
+	{ "dispatcher", "", 1, AT(dispatcher_factor) },
 };
 
 static const char *const splits[] = { "tp", "pp", "vpp", "cp", "ep", "etp" };
@@ -130,9 +130,9 @@ static const char *const generations[] = { "hopper", "ampere", "blackwell" };
 static const char *const libraries[] = { "nccl-2.27", "rccl-7", "nccl-2.30", "rccl-6" };
 
 enum {
-	TRUTHS = sizeof(truths) / sizeof(*truths),
-	AMOUNTS = sizeof(amounts) / sizeof(*amounts),
-	RATES = sizeof(rates) / sizeof(*rates),
+	TRUTHS = N_OF(truths),
+	AMOUNTS = N_OF(amounts),
+	RATES = N_OF(rates),
 	SPLITS = 6,
 	SHARDINGS = 5,
 	GENERATIONS = 3,

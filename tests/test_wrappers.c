@@ -8,6 +8,7 @@
 	"num_key_value_heads: 4, vocab_size: 1000}"
 #define TRAINER "transformers-5-trainer"
 #define COMPILED "transformers-5-trainer-compile"
+#define NARROW "master_weights: false, gradient_dtype: bf16"
 
 enum { TOKENS = 2048 };
 
@@ -118,12 +119,72 @@ static void a_unit_in_place_is_there_before_its_kernels(void **state)
 	assert_true(n >= 4 * 4);
 }
 
+/* Bytes of gradients in front of each call of a segment whose name begins so, the first, and behind the step. */
+static double gradients_at(const struct ft_graph *g, const char *name, double *behind)
+{
+	const struct ft_class *c = &g->rank_class[0];
+	double now = c->base_bytes[FT_MEMORY_GRADIENTS], first = -1;
+
+	for (size_t i = 0; i < c->n_calls; i++) {
+		const struct ft_segment *s = &g->segment[c->call[i].segment];
+
+		if (first < 0 && !strncmp(s->name, name, strlen(name)))
+			first = now;
+		now += (double)c->call[i].repeat * s->net_bytes[FT_MEMORY_GRADIENTS];
+	}
+	*behind = now;
+	return first;
+}
+
+/* Lightning clears gradients between a forward pass and its backward pass: those of the step before are there until then, all of them, or
+ * a rank's share. Others clear them in front of the step. Either way a step leaves one set. */
+static void gradients_stay_until_the_next_backward(void **state)
+{
+	static const struct {
+		const char *stack, *plan;
+		double bytes; /* a parameter and rank */
+		bool stay;
+	} how[] = {
+		{ "lightning-2", "sharding: none", 4, true },
+		{ "lightning-2", "sharding: none, " NARROW, 2, true },
+		{ "lightning-2", "sharding: ddp", 4, true },
+		{ "lightning-2-compile", "sharding: ddp, " NARROW, 2, true },
+		{ "lightning-2-fsdp1", "sharding: fsdp", 2, true },
+		{ "lightning-2-fsdp1", "sharding: fsdp, " NARROW, 1, true },
+		{ "transformers-5-eager", "sharding: none", 4, false },
+		{ "transformers-5-trainer", "sharding: ddp", 4, false },
+		{ "transformers-5-fsdp1", "sharding: fsdp", 2, false },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(how) / sizeof(*how); i++) {
+		bool alone = strstr(how[i].plan, "none");
+		double front, loss, behind, all;
+		char plan[200];
+		struct parts p;
+
+		snprintf(
+			plan, sizeof(plan),
+			"{sequence_length: 128, global_batch_size: 8, micro_batch_size: 2, recompute: none, %s}",
+			how[i].plan);
+		build(&p, LLAMA, plan, how[i].stack, alone ? 1 : 2);
+		all = how[i].bytes * (double)ft_model_parameters(p.model);
+		front = gradients_at(p.graph, "forward", &behind);
+		near_frac(1 + front, 1 + (how[i].stay ? all : 0), 1e-9);
+		loss = gradients_at(p.graph, "backward", &behind);
+		assert_true(loss >= 0 && loss < 0.3 * all);
+		near_frac(behind, all, 1e-9);
+		drop(&p);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_is_returned_is_copied),
 		cmocka_unit_test(forward_gathers_are_one_unit_ahead),
 		cmocka_unit_test(a_unit_in_place_is_there_before_its_kernels),
+		cmocka_unit_test(gradients_stay_until_the_next_backward),
 	};
 
 	return cmocka_run_group_tests_name("wrappers", tests, NULL, NULL);

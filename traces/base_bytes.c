@@ -35,6 +35,29 @@ bool gradients_come(const struct builder *b)
 	       (b->rules->tensor_parallel == FT_TP_DTENSOR && !views);
 }
 
+/* Gradients of a unit that come and stay: under fsdp, if they are not summed up whole, its shard's. */
+double gradient_bytes(const struct builder *b, struct held unit)
+{
+	const struct ft_plan *p = b->plan;
+	bool sharded = is_fsdp(p) && !sums_whole(b);
+	bool parts = sharded || p->sharding == FT_ZERO2;
+	double n = parts ? held_share(b, unit) : unit.dense + unit.experts;
+	double width = sharded ? kept_gradient_width(b) : gradient_width(b);
+
+	if (!gradients_come(b))
+		return 0;
+	return (parts ? staying_gradient_width(b, width) : width) * n;
+}
+
+/* Lightning's zero_grad runs between a forward pass and its backward pass: where others have no gradient, these of
+ * the step before are beside all activations. */
+double earlier_gradients(const struct builder *b, struct held stage)
+{
+	return b->rules->gradients_until_backward && b->plan->pp == 1 ?
+		       gradient_bytes(b, stage) :
+		       0;
+}
+
 /* Of a weight: in 16 bit, or copies in the narrow format, alone or beside that. */
 static double weight_bytes(const struct builder *b)
 {
@@ -111,7 +134,7 @@ static void of_shards(const struct builder *b, struct held stage, double kept,
 	if (holds_units(b))
 		bytes[FT_MEMORY_WEIGHTS] += whole_bytes(of_fsdp(b, stage));
 	if (flush_reduces(b) && reduces_last(b)) /* of the runs before */
-		bytes[FT_MEMORY_GRADIENTS] = kept_gradient_width(b) * shared;
+		bytes[FT_MEMORY_GRADIENTS] += kept_gradient_width(b) * shared;
 }
 
 static void under_autocast_bytes(const struct builder *b, struct held stage,
@@ -159,6 +182,7 @@ void base_bytes(const struct builder *b, struct held stage, struct held ends,
 	double all = stage.dense + stage.experts;
 
 	memset(bytes, 0, FT_MEMORIES * sizeof(*bytes));
+	bytes[FT_MEMORY_GRADIENTS] = earlier_gradients(b, stage);
 	if (is_fsdp(p)) {
 		of_shards(b, stage, p->master_weights || wide_adapters(b) ? 4 : 2,
 			  bytes);
@@ -166,7 +190,7 @@ void base_bytes(const struct builder *b, struct held stage, struct held ends,
 		return;
 	}
 	if (!gradients_come(b))
-		bytes[FT_MEMORY_GRADIENTS] =
+		bytes[FT_MEMORY_GRADIENTS] +=
 			gradient_width(b) *
 				(p->sharding == FT_ZERO2 ? held_share(b, stage) : all) +
 			(has_two_gradients(b) ? 2 * all : 0);

@@ -126,12 +126,12 @@ static double layer_gradient_bytes(const struct builder *b, int64_t layer)
 }
 
 /* Autocast's copies of weights stay for the backward pass, which frees them. Those of a layer that runs again are held by
- * autocast alone; where only the forward pass runs under it (Trainer) they go with the loss, and are made anew by the
+ * autocast alone; where only the forward pass runs under it (Trainer, and loops as PyTorch's documents advise) they go with the loss, and are made anew by the
  * backward pass. Source: PyTorch's autocast_mode.cpp (cached_cast, clear_cache), Transformers' Trainer.compute_loss under
  * compute_loss_context_manager (read 2026-11-29). */
 static bool copies_go_early(const struct builder *b, int64_t layer)
 {
-	return b->autocast && b->rules->autocast_always && b->plan->pp == 1 &&
+	return b->autocast && b->rules->backward_outside_autocast && b->plan->pp == 1 &&
 	       !b->model->predicted && layer_recompute(b, layer) == FT_RECOMPUTE_FULL;
 }
 

@@ -16,6 +16,10 @@ double whole_bytes(struct held unit);	       /* its weights, gathered */
 bool hands_stand_ins(const struct builder *b); /* tensors in place of gradients */
 bool gradients_come(const struct builder *b);  /* each one when it is computed */
 double kept_gradient_width(const struct builder *b);
+double gradient_bytes(const struct builder *b,
+		      struct held unit); /* that come and stay */
+/* Of the step before, as far as they are there until the first backward pass of this one. */
+double earlier_gradients(const struct builder *b, struct held stage);
 
 void takes(struct builder *b, enum ft_memory category, double net, double peak);
 double unit_bytes(const struct builder *b, struct held unit); /* and copied out */

@@ -272,21 +272,12 @@ void segment_head(struct stage *st, unsigned variant, bool received)
 	segment_done(st);
 }
 
-/* A unit's gradients stay from its first backward on (fsdp, if not summed up whole: its shard's). */
+/* A unit's gradients stay from its first backward on. */
 static void keep_gradients(struct stage *st, struct held unit, bool first)
 {
-	struct builder *b = st->b;
-	const struct ft_plan *p = b->plan;
-
-	bool sharded = is_fsdp(p) && !sums_whole(b);
-	bool parts = sharded || p->sharding == FT_ZERO2;
-	double n = parts ? held_share(st->b, unit) : unit.dense + unit.experts;
-	double width = sharded ? kept_gradient_width(b) : gradient_width(b);
-
-	if (!gradients_come(b) || !first)
-		return;
-	b->seg->net_bytes[FT_MEMORY_GRADIENTS] +=
-		(parts ? staying_gradient_width(b, width) : width) * n;
+	if (first)
+		st->b->seg->net_bytes[FT_MEMORY_GRADIENTS] +=
+			gradient_bytes(st->b, unit);
 }
 
 /* Counts the kept gradients of the root unit while its whole gradient is held, too. */
@@ -335,6 +326,9 @@ void segment_head_back(struct stage *st, unsigned variant, int64_t next)
 	if (st->part != PART_INPUTS)
 		behind_head(st, variant);
 	head_bytes(b, st->root, true);
+	if (variant & V_FIRST)
+		takes(b, FT_MEMORY_GRADIENTS, -earlier_gradients(b, st->held),
+		      -earlier_gradients(b, st->held));
 	segment_done(st);
 }
 

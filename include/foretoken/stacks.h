@@ -152,9 +152,10 @@ struct ft_layout_rules {
 	bool loss_in_operations; /* on fp32, a kernel each, as nanotron has it */
 	bool autocast;		 /* fp32 weights, cast to 16 bit each forward */
 	bool autocast_always; /* forward runs under it whatever the weights' format */
-	bool dropout;	      /* masks are drawn and kept */
-	bool gradient_fusion; /* wgrad adds into the fp32 gradient itself */
-	bool ignored_experts; /* fsdp: experts that no other rank has are not its */
+	bool backward_outside_autocast; /* it ends with the loss, and its copies of weights with it */
+	bool dropout;			/* masks are drawn and kept */
+	bool gradient_fusion;	 /* wgrad adds into the fp32 gradient itself */
+	bool ignored_experts;	 /* fsdp: experts that no other rank has are not its */
 	bool unsharded_pipeline; /* fsdp in a pipeline: once in a step, in whole tensors */
 	bool reduces_at_flush; /* each time that a pipeline is drained, not once in a step */
 	bool collectives_in_turn; /* fsdp: gathers and reductions, one at a time */
@@ -175,6 +176,7 @@ struct ft_layout_rules {
 	bool static_tiles; /* grouped products are one kernel whose blocks have their tiles at its start */
 	bool wide_outputs; /* the logits are returned in fp32 */
 	bool copied_outputs; /* ddp looks for unused parameters, and copies what a pass returns */
+	bool gradients_until_backward; /* those of the step before go behind a forward pass */
 	bool plain_loss; /* PyTorch's, on whole logits in 16 bit, which tensor ranks gather */
 	bool loss_in_place; /* of an unfused loss: the gradient of fp32 logits lies where they were */
 	bool update_lists; /* AdamW holds the roots of all second moments at once */

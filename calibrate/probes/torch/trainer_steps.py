@@ -114,7 +114,7 @@ def measured(case, folder):
             "attention_of": config._attn_implementation, "optimizer_of": str(args.optim)}
 
 
-def told(case):
+def told(case, measured=measured):
     """Measures a case and tells its row: in a process of its own, as accelerate keeps how it sharded, PyTorch its choice of TF32,
     and wrappers their memory."""
     begun = time.time()
@@ -135,7 +135,7 @@ def told(case):
         torch.distributed.destroy_process_group()
 
 
-def main():
+def main(measured=measured):
     _ = transformers.Trainer, transformers.AutoModelForCausalLM, transformers.TrainingArguments  # loaded once, in front of all cases
     until = time.time() + float(os.environ.get("BUDGET_S", "500"))
     os.environ["TORCHELASTIC_USE_AGENT_STORE"] = "False"  # each case's ranks meet anew, at a port of their own
@@ -144,7 +144,7 @@ def main():
             break
         if "MASTER_PORT" in os.environ:
             os.environ["MASTER_PORT"] = str(int(os.environ["MASTER_PORT"]) + 1)
-        child = multiprocessing.get_context("fork").Process(target=told, args=(case,))
+        child = multiprocessing.get_context("fork").Process(target=told, args=(case, measured))
         child.start()
         child.join(120)
         if child.is_alive():
@@ -152,4 +152,5 @@ def main():
             child.join()
 
 
-main()
+if __name__ == "__main__":
+    main()

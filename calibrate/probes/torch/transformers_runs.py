@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""calibrate/probes/torch/transformers_runs.py - what transformers_steps.py or trainer_steps.py timed, as a RUNS.csv
+"""calibrate/probes/torch/transformers_runs.py - what transformers_steps.py, trainer_steps.py or lightning_steps.py timed, as a RUNS.csv
 for `foretoken validate`.  Needs neither torch nor a GPU.
 
   python3 calibrate/probes/torch/transformers_runs.py --gpu h100-sxm OUT.jsonl >RUNS.csv
@@ -57,14 +57,31 @@ def trainer_run(case, gpu):
     return row
 
 
+def lightning_run(case, gpu):
+    """Of one GPU without a wrapper, of several under DDP or FSDP1, which gathers weights in fp32 where precision is mixed."""
+    alone, shard = case["gpus"] == 1, case["gpus"] > 1 and case.get("strategy") == "fsdp"
+    wide = case.get("precision", "bf16-mixed").endswith("-mixed")
+    return {"id": case["name"], "cluster.gpu": gpu, "cluster.gpus": case["gpus"],
+            "stack": "lightning-2" + ("-fsdp1" if shard else "") + ("-compile" if case.get("compile") else ""),
+            "training.sequence_length": case["seq"], "training.micro_batch_size": case["mbs"],
+            "training.global_batch_size": case["mbs"] * case.get("ga", 1) * case["gpus"],
+            "training.precision": "bf16", "training.sharding": "fsdp" if shard else "none" if alone else "ddp",
+            "training.recompute": "full" if case.get("recompute") else "none",
+            "training.gradient_dtype": "fp32" if wide and not shard else "bf16", "training.master_weights": wide}
+
+
 def loop_run(case, gpu):
     lora, ddp = case.get("lora"), case.get("ddp", False)
     flat = case.get("fsdp1", False)
     shard = (case.get("shard", True) or flat) and not ddp
     narrow = not shard and not ddp or flat and case.get("reduce") == "bfloat16"
-    row = {"id": case["name"], "cluster.gpu": gpu, "cluster.gpus": case["gpus"],
-           "stack": "transformers-5-" + ("fsdp1-compile" if flat and case.get("compile") else "fsdp1" if flat else
-                                        "compile" if case.get("compile") else "eager"),
+    if flat and not case.get("original", True):
+        stack = "fsdp1-flat"  # compiled or not: graphs end at each weight, and products run eagerly
+    elif flat:
+        stack = "fsdp1-compile" if case.get("compile") else "fsdp1"
+    else:
+        stack = "compile" if case.get("compile") else "eager"
+    row = {"id": case["name"], "cluster.gpu": gpu, "cluster.gpus": case["gpus"], "stack": "transformers-5-" + stack,
            "training.sequence_length": case["seq"], "training.micro_batch_size": case["mbs"],
            "training.global_batch_size": case["mbs"] * case.get("ga", 1) * case["gpus"],
            "training.precision": "bf16", "training.sharding": "fsdp" if shard else "ddp" if ddp or case["gpus"] > 1 else "none",
@@ -83,7 +100,7 @@ def loop_run(case, gpu):
 
 
 def run(case, gpu):
-    row = trainer_run(case, gpu) if of_trainer(case) else loop_run(case, gpu)
+    row = (lightning_run if "lightning" in case else trainer_run if of_trainer(case) else loop_run)(case, gpu)
     kind = case["model"]["model_type"]
     model = {**OF_THE_CLASS.get(kind, {}), **case["model"], **ALWAYS.get(kind, {})}
     row.update(("model." + k, v) for k, v in model.items() if k not in NOT_OF_THE_MODEL)
@@ -97,13 +114,15 @@ def run(case, gpu):
 def main():
     a = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     a.add_argument("--gpu", required=True, help="a GPU of `foretoken list gpus`")
-    a.add_argument("file", help="what transformers_steps.py or trainer_steps.py wrote")
+    a.add_argument("file", help="what transformers_steps.py, trainer_steps.py or lightning_steps.py wrote")
     a = a.parse_args()
     rows = []
     for case in map(json.loads, open(a.file)):
         if "step_s" not in case:
             print("%s: left out: %s" % (case["name"], case.get("error")), file=sys.stderr)
-        elif of_trainer(case):
+        elif "lightning" in case and case.get("clip"):
+            print("%s: left out: gradients are clipped" % case["name"], file=sys.stderr)
+        elif of_trainer(case) or "lightning" in case:
             rows.append(run(case, a.gpu))
         elif case.get("lora", {}).get("wide") and not case.get("autocast"):
             print("%s: left out: adapters whose products are in fp32" % case["name"], file=sys.stderr)
