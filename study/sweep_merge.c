@@ -180,8 +180,6 @@ static bool merge_file(struct merge *m, const char *path, struct ft_merge_result
 	sqlite3_stmt *q = NULL;
 	bool ok;
 
-	if (!apart(m->into, path, m->err) || !readable(path, m->err))
-		return false;
 	ok = sqlite3_prepare_v2(m->db, "ATTACH ?1 AS part", -1, &q, NULL) == SQLITE_OK;
 	if (ok) {
 		sqlite3_bind_text(q, 1, path, -1, SQLITE_STATIC);
@@ -198,10 +196,14 @@ bool ft_study_merge(const char *into, const char *const *from, size_t n,
 		    struct ft_merge_result *r, struct ft_error *err)
 {
 	struct merge m = { .into = into, .err = err };
-	struct sweep_db *made = sweep_db_open(into, "", NULL, 0, err);
-	bool ok = made != NULL;
+	struct sweep_db *made = NULL;
+	bool ok = true;
 
 	*r = (struct ft_merge_result){ 0 };
+	for (size_t i = 0; ok && i < n; i++) /* before anything is made */
+		ok = apart(into, from[i], err) && readable(from[i], err);
+	if (ok)
+		ok = (made = sweep_db_open(into, "", NULL, 0, err)) != NULL;
 	sweep_db_close(made);
 	if (ok &&
 	    sqlite3_open_v2(into, &m.db, SQLITE_OPEN_READWRITE, NULL) != SQLITE_OK)

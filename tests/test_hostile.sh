@@ -70,6 +70,7 @@ killed() { # writers killed at any time leave nothing half-written
 ok "a killed writer leaves nothing beside" killed
 ok "a full disk is told by --help" fails 1 "cannot write" sh -c "$f --help >/dev/full"
 ok "and by a command's --help" fails 1 "cannot write" sh -c "$f simulate --help >/dev/full"
+ok "once" sh -c "[ \$($f list gpus 2>&1 >/dev/full | grep -c 'cannot write') = 1 ]"
 mkdir -p "$tmp/cwd/hw"
 cp -r hw/gpus "$tmp/cwd/hw/"
 sed 's/^title:.*/title: planted/' hw/gpus/h100-sxm.yaml >"$tmp/cwd/hw/gpus/h100-sxm.yaml"

@@ -65,4 +65,8 @@ P
 for seed in 1 2 3 4 5 6 7 8; do
 	ok "rows and columns at random, $seed" python3 "$tmp/merge.py" "$f" "$tmp" $seed
 done
+vain() { # a file that cannot be read: nothing is made
+	! "$f" merge "$tmp/vain.db" "$tmp/none.db" 2>/dev/null && [ ! -e "$tmp/vain.db" ]
+}
+ok "nothing to merge makes no file" vain
 finish
