@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/limits.h"
+#include "base/reader.h"
 #include "base/row_columns.h"
 #include "base/text.h"
 #include "calibrate/fit.h"
@@ -247,6 +248,17 @@ static bool check_source(const struct csv *t, size_t i, bool published,
 				 "a published row needs the code of its source");
 }
 
+/* It becomes a profile's provenance. */
+static bool check_date(const struct csv *t, size_t i, struct ft_error *err)
+{
+	const char *date = cell(t, i, "date");
+	struct ft_mark at = csv_mark(t, i, csv_column(t, "date"));
+
+	return !*date || reader_is_date(date) ||
+	       ft_fail(err, &at,
+		       "'%.40s' is no date: write 2026, 2026-11 or 2026-11-22", date);
+}
+
 /* A cell that should hold a number holds one, or nothing: it does not count as empty. */
 static bool check_numbers(const struct csv *t, size_t i, struct ft_error *err)
 {
@@ -348,9 +360,8 @@ static bool check(const struct csv *t, bool published, struct ft_error *err)
 			       err))
 		return false;
 	for (size_t i = 0; i < t->n_rows; i++) {
-		if (!check_row(t, i, published, err))
-			return false;
-		if (!check_source(t, i, published, err))
+		if (!check_row(t, i, published, err) ||
+		    !check_source(t, i, published, err) || !check_date(t, i, err))
 			return false;
 	}
 	return true;

@@ -99,6 +99,8 @@ static void a_word_that_no_table_has_is_refused(void **state)
 		  "the row names neither a kernel nor an op" },
 		{ "kernel,m,n,k,fast,measured.time_us\ngemm,8,8,8,maybe,9\n",
 		  "fast should be true or false, not 'maybe'" },
+		{ "kernel,m,n,k,date,measured.time_us\ngemm,8,8,8,May 2026,9\n",
+		  "'May 2026' is no date: write 2026, 2026-11 or 2026-11-22" },
 	};
 	struct scratch *x = *state;
 	struct ft_error err;
