@@ -198,7 +198,8 @@ int finish_output(void)
 		return 0;
 	fprintf(stderr, "foretoken: error: cannot write the answer: %s\n",
 		strerror(errno));
-	(void)!freopen("/dev/null", "w", stdout); /* said once: check_output asks again */
+	(void)!freopen("/dev/null", "w",
+		       stdout); /* said once: check_output asks again */
 	return 1;
 }
 
