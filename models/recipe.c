@@ -11,7 +11,7 @@
 #include "base/text.h"
 #include "base/whole.h"
 
-static const char *const graphs_names[] = { "none", "partial", "full" };
+static const char *const graphs_names[] = { "none", "router", "partial", "full" };
 static const char *const dispatcher_names[] = { "alltoall", "deepep", "hybridep" };
 static const char *const scaling_names[] = { "delayed", "tensorwise", "blockwise",
 					     "mxfp8", "nvfp4" };
@@ -290,7 +290,7 @@ const char *plan_offload_wrong(const struct ft_plan *plan)
 void recipe_read(struct reader *r, struct reader *overlap, struct ft_plan *plan)
 {
 	read_gradients(r, plan);
-	plan->graphs = (enum ft_graphs)read_choice(r, "cuda_graphs", graphs_names, 3,
+	plan->graphs = (enum ft_graphs)read_choice(r, "cuda_graphs", graphs_names, 4,
 						   FT_GRAPHS_NONE);
 	plan->optimizer = (enum ft_optimizer)read_choice(
 		r, "optimizer", optimizer_names, FT_OPTIMIZERS, FT_ADAM);

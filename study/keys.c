@@ -244,7 +244,7 @@ static const struct scenario_key keys[] = {
 	{ "training.offload_threads", KEY_COLUMN, offload_threads,
 	  "the processor's threads that a rank's update there may use; default: 1, as torchrun sets" },
 	{ "training.cuda_graphs", BOTH, graphs,
-	  "what CUDA or HIP graphs hold: none, partial, full" },
+	  "what CUDA or HIP graphs hold: none, router, partial, full" },
 	{ "training.fp8_recipe", KEY_COLUMN, scaling,
 	  "how 8- and 4-bit scales are found: delayed, tensorwise, blockwise, mxfp8, nvfp4" },
 	{ "training.attention_precision", KEY_COLUMN, attention_precision,

@@ -258,21 +258,22 @@ static void fused_experts_need_no_casts_between_and_no_activation(void **state)
 /* ---- graphs ---------------------------------------------------------------- */
 
 /* Of a layer's own ops all are launched by a graph, or those up to the router: forward to
- * the choice of experts, backward from the router's products on. */
+ * the choice of experts, backward from the router's products on; or the router's alone. */
 static void graphs_hold_what_they_say(void **state)
 {
 	static const char *const plans[] = {
 		PLAN("parallel: {ep: 4, tp: 2}"),
 		PLAN("parallel: {ep: 4, tp: 2}, cuda_graphs: partial"),
 		PLAN("parallel: {ep: 4, tp: 2}, cuda_graphs: full"),
+		PLAN("parallel: {ep: 4, tp: 2}, cuda_graphs: router"),
 	};
 	static const char *const segments[] = { "forward", "backward" };
 
 	(void)state;
-	for (int i = 0; i < 6; i++) {
+	for (int i = 0; i < 8; i++) {
 		const struct ft_segment *s;
 		struct parts p;
-		bool attention = i % 2 == 0;
+		bool attention = i % 2 == 0, eager = i / 2 == 0 || i / 2 == 3;
 		double calls = 0;
 
 		build(&p, MOE, plans[i / 2], "megatron-core", 8);
@@ -283,7 +284,9 @@ static void graphs_hold_what_they_say(void **state)
 
 			if (i % 2 && !strcmp(w->name, "router"))
 				attention = true;
-			want = i / 2 == 2 || (i / 2 == 1 && attention);
+			want = i / 2 == 2 || (i / 2 == 1 && attention) ||
+			       (i / 2 == 3 && (!strcmp(w->name, "router") ||
+					       !strcmp(w->name, "top_k")));
 			calls += w->kind == FT_COMMUNICATION && !s->op[k].graphed;
 			if (s->op[k].graphed != want)
 				fail_msg("%s: %s is %sin a graph", plans[i / 2],
@@ -295,10 +298,10 @@ static void graphs_hold_what_they_say(void **state)
 		assert_true(s->host[FT_HOST_GRAPH] == (i / 2 > 0));
 		assert_true(s->host[FT_HOST_BLOCK_FORWARD] +
 				    s->host[FT_HOST_BLOCK_BACKWARD] ==
-			    (i / 2 == 0));
+			    eager);
 		assert_true(s->host[FT_HOST_TENSOR_FORWARD] +
 				    s->host[FT_HOST_TENSOR_BACKWARD] ==
-			    (i / 2 == 0));
+			    eager);
 		drop(&p);
 	}
 }

@@ -130,6 +130,8 @@ static void pairing_costs_the_host_unless_a_graph_does_it(void **state)
 		double times;
 	} cases[] = {
 		{ PLAN("parallel: {ep: 4}, overlap: {ep: true}"), 1 },
+		{ PLAN("parallel: {ep: 4}, overlap: {ep: true}, cuda_graphs: router"),
+		  1 },
 		{ PLAN("parallel: {ep: 4}, overlap: {ep: true}, cuda_graphs: partial"),
 		  0.7 }, /* three of ten pieces are in the graph */
 		{ PLAN("parallel: {ep: 4}, overlap: {ep: true}, cuda_graphs: full"),

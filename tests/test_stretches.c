@@ -1,4 +1,5 @@
 /* tests/test_stretches.c - what the host does behind an op that it waits for is spread among later launches alone */
+#include <math.h>
 #include <unistd.h>
 
 #include "tests/scratch.h"
@@ -151,11 +152,12 @@ static void places_are_refused_where_they_stand(void **state)
 /* What a graph holds costs the host no launches; the rest it does when it did before. */
 static void graphs_of_attention_make_no_step_longer(void **state)
 {
-	static const char *const graphs[] = { "none", "partial", "full" };
-	double took[3];
+	static const char *const graphs[] = { "none", "router", "partial",
+					      "full" };
+	double took[4];
 
 	(void)state;
-	for (int i = 0; i < 3; i++) {
+	for (int i = 0; i < 4; i++) {
 		struct arena mem = { 0 };
 
 		took[i] = simulated_s(
@@ -169,7 +171,9 @@ static void graphs_of_attention_make_no_step_longer(void **state)
 			NULL);
 		arena_release(&mem);
 	}
-	assert_true(took[1] < took[0] && took[2] < took[1]);
+	/* a graph of the router alone saves few launches, and costs one of its own */
+	assert_true(fabs(took[1] / took[0] - 1) < 0.01);
+	assert_true(took[2] < took[1] && took[2] < took[0] && took[3] < took[2]);
 }
 
 int main(void)

@@ -316,6 +316,7 @@ void experts_send(struct builder *b, const struct ft_layer *l)
 	struct routed r = routed_of(b, l);
 
 	beside_enter(b, l, false);
+	b->graphed |= b->plan->graphs == FT_GRAPHS_ROUTER;
 	router(b, &r, l->experts, FT_FORWARD);
 	put_memory(b, "top_k", "softmax", 12 * (double)(r.tokens * l->experts), 6);
 	latent(b, l, &r, true, false);

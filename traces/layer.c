@@ -51,16 +51,21 @@ static void forward_ops(struct builder *b, const struct layer_sizes *s)
 	forward_end(b, s);
 }
 
+static bool graphs_attention(const struct builder *b)
+{
+	return b->plan->graphs >= FT_GRAPHS_PARTIAL;
+}
+
 /* A layer begins: what the host pays for it, and what a graph holds of it. */
 static void begin_layer(struct builder *b, int64_t layer, bool backward)
 {
-	enum ft_graphs graphs = b->plan->graphs;
+	bool eager = !graphs_attention(b);
 
-	host(b, backward ? FT_HOST_BLOCK_BACKWARD : FT_HOST_BLOCK_FORWARD,
-	     graphs == FT_GRAPHS_NONE ? 1 : 0);
-	if (b->plan->tp > 1 && graphs == FT_GRAPHS_NONE)
+	host(b, backward ? FT_HOST_BLOCK_BACKWARD : FT_HOST_BLOCK_FORWARD, eager);
+	if (b->plan->tp > 1 && eager)
 		host(b, backward ? FT_HOST_TENSOR_BACKWARD : FT_HOST_TENSOR_FORWARD, 1);
-	if (graphs != FT_GRAPHS_NONE)
+	if (!eager || (b->plan->graphs == FT_GRAPHS_ROUTER &&
+		       b->model->layer[layer].experts > 0))
 		host(b, FT_HOST_GRAPH, 1);
 	cast_gathered(b, layer, backward);
 }
@@ -71,7 +76,7 @@ static void begin_weights(struct builder *b, const struct layer_sizes *s)
 {
 	of_weights(b, true);
 	host(b, FT_HOST_GRAPH,
-	     b->part == PART_WEIGHTS && b->plan->graphs != FT_GRAPHS_NONE);
+	     b->part == PART_WEIGHTS && graphs_attention(b));
 	of_weights(b, false);
 	for (int i = 0; i < ft_layer_norms(b->model, s->l); i++)
 		put_gradient_sum(b, (double)(s->h * s->part));
@@ -95,7 +100,7 @@ static void under_checkpoint(struct builder *b, int64_t layer, bool backward)
 	bool chosen =
 		how == FT_RECOMPUTE_SELECTIVE && recomputed_modules(b) & FT_MODULE_OPS;
 
-	if ((how == FT_RECOMPUTE_FULL || chosen) && b->plan->graphs == FT_GRAPHS_NONE)
+	if ((how == FT_RECOMPUTE_FULL || chosen) && !graphs_attention(b))
 		host(b, rate[how][backward], 1);
 }
 
@@ -105,7 +110,7 @@ void layer_forward(struct builder *b, int64_t layer)
 
 	begin_layer(b, layer, false);
 	under_checkpoint(b, layer, false);
-	b->graphed = b->plan->graphs != FT_GRAPHS_NONE;
+	b->graphed = graphs_attention(b);
 	forward_begin(b, &s);
 	if (s.l->experts)
 		experts_run(b, s.l);
@@ -207,7 +212,7 @@ static void run_again(struct builder *b, const struct layer_sizes *s)
 		begin_layer(b, layer, false);
 		cast_weights(b, b->unit[layer]);
 		needed_again(b, s, stops_inside_mlp(b, s));
-		b->graphed = b->plan->graphs != FT_GRAPHS_NONE;
+		b->graphed = graphs_attention(b);
 	} else if (how == FT_RECOMPUTE_SELECTIVE) {
 		selective_ops(b, s);
 	}
@@ -236,7 +241,7 @@ static void backward_end(struct builder *b, const struct layer_sizes *s)
 
 	if (s->l->experts)
 		experts_return_back(b, s->l);
-	b->graphed = b->plan->graphs != FT_GRAPHS_NONE;
+	b->graphed = graphs_attention(b);
 	if (!s->beside && ft_layer_has_mlp(s->l)) {
 		put_norm(b, s, "norm_back", norm_back_of(b, s, true));
 		put_element(b, s, "add_back", "add", r->add_back);
@@ -279,7 +284,7 @@ void layer_backward(struct builder *b, int64_t layer)
 
 	begin_layer(b, layer, true);
 	begin_weights(b, &s);
-	b->graphed = b->plan->graphs != FT_GRAPHS_NONE;
+	b->graphed = graphs_attention(b);
 	run_again(b, &s);
 	scan_takes(b, layer);
 	backward_begin(b, &s);
@@ -304,7 +309,7 @@ static void take_up(struct builder *b, bool backward, bool routed)
 }
 
 /* Megatron Core's schedule launches a pair in ten pieces; a partial graph holds three of them, attention and router, in the
- * forward, the backward and the gradients of weights (docs/findings.md). */
+ * forward, the backward and the gradients of weights (docs/findings.md); one of the router alone holds no whole piece. */
 enum { PIECES = 10, PIECES_IN_PARTIAL_GRAPH = 3 };
 
 static double pieces_launched(enum ft_graphs graphs)
@@ -327,12 +332,12 @@ void layer_pair(struct builder *b, int64_t forward, int64_t backward)
 	host(b, FT_HOST_PAIR, pieces_launched(b->plan->graphs));
 	if (routed_back && b->plan->graphs != FT_GRAPHS_FULL)
 		host(b, FT_HOST_PAIR_EXPERT, (double)(k.l->experts / b->plan->ep));
-	b->graphed = b->plan->graphs != FT_GRAPHS_NONE;
+	b->graphed = graphs_attention(b);
 	run_again(b, &k);
 	of_pass(b, true);
 	backward_begin(b, &k);
 	of_pass(b, false);
-	b->graphed = b->plan->graphs != FT_GRAPHS_NONE;
+	b->graphed = graphs_attention(b);
 	forward_begin(b, &f);
 	take_up(b, true, routed_back);
 	if (routed_back)

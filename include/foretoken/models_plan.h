@@ -32,9 +32,14 @@ enum ft_schedule {
 enum ft_recompute { FT_RECOMPUTE_NONE, FT_RECOMPUTE_SELECTIVE, FT_RECOMPUTE_FULL };
 enum ft_step_start { FT_STEADY, FT_TOGETHER };
 
-/* What CUDA or HIP graphs hold: nothing; named parts of a layer (attention, router),
- * experts outside; whole layers or the whole step. */
-enum ft_graphs { FT_GRAPHS_NONE, FT_GRAPHS_PARTIAL, FT_GRAPHS_FULL };
+/* What CUDA or HIP graphs hold: nothing; the router of a layer with experts; attention and
+ * router, experts outside; whole layers or the whole step. Each holds what those before it do. */
+enum ft_graphs {
+	FT_GRAPHS_NONE,
+	FT_GRAPHS_ROUTER,
+	FT_GRAPHS_PARTIAL,
+	FT_GRAPHS_FULL
+};
 
 /* How tokens travel to their experts: by the library's all-to-all, every copy sent; or
  * by a kernel that sends a token once to each domain. */
