@@ -152,8 +152,7 @@ static void places_are_refused_where_they_stand(void **state)
 /* What a graph holds costs the host no launches; the rest it does when it did before. */
 static void graphs_of_attention_make_no_step_longer(void **state)
 {
-	static const char *const graphs[] = { "none", "router", "partial",
-					      "full" };
+	static const char *const graphs[] = { "none", "router", "partial", "full" };
 	double took[4];
 
 	(void)state;

@@ -64,8 +64,8 @@ static void begin_layer(struct builder *b, int64_t layer, bool backward)
 	host(b, backward ? FT_HOST_BLOCK_BACKWARD : FT_HOST_BLOCK_FORWARD, eager);
 	if (b->plan->tp > 1 && eager)
 		host(b, backward ? FT_HOST_TENSOR_BACKWARD : FT_HOST_TENSOR_FORWARD, 1);
-	if (!eager || (b->plan->graphs == FT_GRAPHS_ROUTER &&
-		       b->model->layer[layer].experts > 0))
+	if (!eager ||
+	    (b->plan->graphs == FT_GRAPHS_ROUTER && b->model->layer[layer].experts > 0))
 		host(b, FT_HOST_GRAPH, 1);
 	cast_gathered(b, layer, backward);
 }
@@ -75,8 +75,7 @@ static void begin_layer(struct builder *b, int64_t layer, bool backward)
 static void begin_weights(struct builder *b, const struct layer_sizes *s)
 {
 	of_weights(b, true);
-	host(b, FT_HOST_GRAPH,
-	     b->part == PART_WEIGHTS && graphs_attention(b));
+	host(b, FT_HOST_GRAPH, b->part == PART_WEIGHTS && graphs_attention(b));
 	of_weights(b, false);
 	for (int i = 0; i < ft_layer_norms(b->model, s->l); i++)
 		put_gradient_sum(b, (double)(s->h * s->part));

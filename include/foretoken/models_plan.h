@@ -34,12 +34,7 @@ enum ft_step_start { FT_STEADY, FT_TOGETHER };
 
 /* What CUDA or HIP graphs hold: nothing; the router of a layer with experts; attention and
  * router, experts outside; whole layers or the whole step. Each holds what those before it do. */
-enum ft_graphs {
-	FT_GRAPHS_NONE,
-	FT_GRAPHS_ROUTER,
-	FT_GRAPHS_PARTIAL,
-	FT_GRAPHS_FULL
-};
+enum ft_graphs { FT_GRAPHS_NONE, FT_GRAPHS_ROUTER, FT_GRAPHS_PARTIAL, FT_GRAPHS_FULL };
 
 /* How tokens travel to their experts: by the library's all-to-all, every copy sent; or
  * by a kernel that sends a token once to each domain. */
