@@ -267,6 +267,11 @@ static void a_config_that_drops_out_does(void **state)
 	expect(&p, "dropout", 0, 0, 0);
 	expect(&p, "attention_dropout", 0, 0, 0);
 	drop(&p);
+	/* a stack that drops out does so in scores, too, inside of a fused kernel as outside */
+	build(&p, GPT(""), ALONE(""), "megatron-lm-2026", 1);
+	near_frac(sum_of(p.graph, "attention_dropout").bytes,
+		  LAYERS * (3 + 1.8) * scores, 1e-12);
+	drop(&p);
 	near_frac(more_kept((struct kept_by){ GPT(", resid_pdrop: 0.1"), ALONE(NARROW),
 					      TRAINER },
 			    (struct kept_by){ GPT(""), ALONE(NARROW), TRAINER }),

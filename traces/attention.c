@@ -104,7 +104,7 @@ void put_score_dropout(struct builder *b, const struct layer_sizes *s, bool back
 					      window_of(b, s->l), b->model->causal) /
 				       seq;
 
-	if (b->model->attention_dropout)
+	if (drops_scores(b))
 		put_memory(b, "attention_dropout", "dropout",
 			   dropped_bytes(s->l->qk_head_dim, masked, backward) *
 				   (double)(s->tokens * s->heads) * keys,
