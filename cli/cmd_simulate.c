@@ -144,7 +144,7 @@ static void remark(const struct ft_scenario *s, const struct ft_outcome *o)
 	remark_idle_keys(s, "");
 	if (!o->fits)
 		fprintf(stderr,
-			"foretoken: %swarning:%s this plan does not fit in the GPU's "
+			"foretoken: %swarning:%s this plan does not fit in "
 			"memory\n",
 			terminal_begin(stderr, TERMINAL_WARNING), terminal_end(stderr));
 }

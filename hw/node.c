@@ -113,6 +113,8 @@ static bool read_all(struct arena *mem, struct node *map, struct ft_node *node,
 		read_number_or(&r, mem, "host_link", DIM_BYTES_PER_S, 0);
 	node->host_memory_bytes_per_s =
 		read_number_or(&r, mem, "host_memory", DIM_BYTES_PER_S, 0);
+	node->host_memory_bytes =
+		read_number_or(&r, mem, "host_memory_size", DIM_BYTES, 0);
 	node->host_sockets = read_int(&r, "host_sockets", 1, 16, 1);
 	node->gpu_speed_spread_frac =
 		read_number_or(&r, mem, "gpu_speed_spread", DIM_FRAC, 0);
@@ -169,4 +171,10 @@ void ft_node_free(struct ft_node *node)
 bool ft_is_scale_up(const char *fabric)
 {
 	return text_place(fabric, scale_ups, SCALE_UPS) < SCALE_UPS;
+}
+
+bool ft_node_holds(const struct ft_node *node, double bytes)
+{
+	return node->host_memory_bytes.value <= 0 ||
+	       bytes <= node->host_memory_bytes.value;
 }

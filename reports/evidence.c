@@ -156,6 +156,15 @@ const char *evidence_memory(const struct ft_scenario *s, const struct ft_outcome
 	const double full = 0.9;
 	double total = 0, frac;
 
+	if (!ft_node_holds(s->cluster->node, o->host_memory_bytes)) {
+		snprintf(
+			text, SENTENCE,
+			"State of %.3g TB waits in each node's memory, and %s has %.3g "
+			"TB (host_memory_size of the node): the plan cannot run.",
+			1e-12 * o->host_memory_bytes, s->cluster->node->name,
+			1e-12 * s->cluster->node->host_memory_bytes.value);
+		return text;
+	}
 	ft_outcome_get(o, "memory_bytes_per_gpu.total", &total);
 	frac = total / s->cluster->gpu->memory_bytes.value;
 	if (!o->fits || frac < full || s->stack->layout.scan_layers)
@@ -352,10 +361,9 @@ static const char *on_memory(const struct ft_answers *a, char text[SENTENCE])
 			n += snprintf(text + n, (size_t)(SENTENCE - n), "%s%.60s",
 				      n ? ", " : "", a->label[i]);
 	if (n)
-		snprintf(
-			text + n, (size_t)(SENTENCE - n),
-			": the plan does not fit in the GPU's memory and cannot run; its "
-			"dollars count in no verdict.");
+		snprintf(text + n, (size_t)(SENTENCE - n),
+			 ": the plan does not fit in memory and cannot run; its "
+			 "dollars count in no verdict.");
 	return n ? text : "";
 }
 

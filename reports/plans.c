@@ -146,7 +146,7 @@ static void put_flatness(FILE *out, const struct ft_plans *p)
 static void put_ways(FILE *out, const struct ft_plans *p)
 {
 	if (p->considered)
-		fputs("No plan fits in the GPUs' memory.\n", out);
+		fputs("No plan fits in memory.\n", out);
 	for (size_t i = 0; i < p->n_ways; i++)
 		fprintf(out, "%s %s (a plan takes %.0f %% of it)\n",
 			i ? "         or" : "One fits with", p->way[i].text,

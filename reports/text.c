@@ -200,7 +200,8 @@ static void memory(FILE *out, const struct ft_scenario *s, const struct ft_outco
 	table_put(&t, "total");
 	table_put(&t, "%s", show(o->memory_total_bytes, DIM_BYTES, a));
 	table_row(&t);
-	table_put(&t, "%s", o->fits ? "it fits in" : "it does NOT fit in");
+	table_put(&t, "%s",
+		  o->memory_total_bytes <= room ? "it fits in" : "it does NOT fit in");
 	table_put(&t, "%s", show(room, DIM_BYTES, a));
 	table_close(&t);
 	putc('\n', out);

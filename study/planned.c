@@ -434,7 +434,7 @@ struct ft_scenario *ft_scenario_at_best(struct ft_shelf *shelf, const char *path
 		return NULL;
 	if (!best.scenario)
 		ft_fail(err, &at,
-			"no plan fits in the GPUs' memory; foretoken plan "
+			"no plan fits in memory; foretoken plan "
 			"says what would help");
 	return best.scenario;
 }

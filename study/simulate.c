@@ -29,7 +29,8 @@ static void memory(const struct ft_scenario *s, struct ft_outcome *o)
 	for (int m = 0; m < FT_MEMORIES; m++)
 		o->memory_bytes[m] = worst->peak_bytes[m] * ranks;
 	o->memory_total_bytes = worst->peak_total_bytes * ranks;
-	o->fits = worst->peak_total_bytes <= s->cluster->gpu->memory_bytes.value;
+	o->fits = worst->peak_total_bytes <= s->cluster->gpu->memory_bytes.value &&
+		  ft_node_holds(s->cluster->node, o->host_memory_bytes);
 }
 
 static void rates(const struct ft_scenario *s, const struct ft_graph *g,

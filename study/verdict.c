@@ -130,12 +130,11 @@ const char *ft_verdict_sentence(const struct ft_verdict *v, const char *const *l
 	int first = shown_bytes(label[a]), second = shown_bytes(label[b]);
 
 	if (!v->n_fit)
-		snprintf(
-			text, FT_SENTENCE,
-			"No plan fits in its GPUs' memory, so none is the cheaper one.");
+		snprintf(text, FT_SENTENCE,
+			 "No plan fits in memory, so none is the cheaper one.");
 	else if (v->n_fit == 1)
 		snprintf(text, FT_SENTENCE,
-			 "%.*s alone has a plan that fits in its GPUs' memory. USD per "
+			 "%.*s alone has a plan that fits in memory. USD per "
 			 "million tokens, P50 (P10 to P90): %.4g (%.4g to %.4g).",
 			 first, label[a], p50[a], p10[a], p90[a]);
 	else

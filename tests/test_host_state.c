@@ -266,6 +266,40 @@ static void a_node_without_memory_is_refused(void **state)
 	ft_shelf_free(shelf);
 }
 
+/* 14 or 16 bytes a parameter wait in the memory of the one node: with less the plan does not fit, whatever the GPUs hold. */
+static void a_node_holds_so_much(void **state)
+{
+	static const double sizes[] = { 0, 0.99,
+					1.01 }; /* of what waits; 0: not known */
+	double waits = 1e12;
+
+	(void)state;
+	for (int i = -1; i < 3; i++) { /* at first: how much waits */
+		struct ft_shelf *shelf = ft_shelf_new();
+		struct ft_scenario *s;
+		struct ft_outcome o;
+		struct ft_error err;
+		char text[600];
+
+		snprintf(text, sizeof(text),
+			 "model: llama3-8b\ncluster: {gpu: h100-sxm, gpus: 8, "
+			 "node: {extends: hgx-h100, host_memory_size: %.0f B}}\n"
+			 "stack: torch-2.11-eager\ntraining: {sequence_length: 1024, "
+			 "global_batch_size: 8, micro_batch_size: 1, sharding: fsdp, "
+			 "offload_state: all}\n",
+			 (i < 0 ? 1 : sizes[i]) * waits);
+		s = scenario_of(shelf, text, &err);
+		ok_or_say(s, err);
+		ok_or_say(ft_study_simulate(s, NULL, NULL, &o, &err), err);
+		waits = o.host_memory_bytes;
+		assert_true(waits > 14 * 8e9 && waits < 17 * 8.1e9);
+		assert_int_equal(o.fits, i != 1);
+		ft_outcome_release(&o);
+		ft_scenario_free(s);
+		ft_shelf_free(shelf);
+	}
+}
+
 static void what_does_not_run_is_refused(void **state)
 {
 	static const struct {
@@ -331,6 +365,7 @@ int main(void)
 		cmocka_unit_test(later_micro_batches_are_joined),
 		cmocka_unit_test(flat_gradients_are_made_anew),
 		cmocka_unit_test(a_node_without_memory_is_refused),
+		cmocka_unit_test(a_node_holds_so_much),
 		cmocka_unit_test(what_does_not_run_is_refused),
 	};
 

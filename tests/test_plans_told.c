@@ -61,7 +61,7 @@ static void add_counts(char *to, const struct ft_plans *p)
 
 static void add_ways(char *to, const struct ft_plans *p)
 {
-	add(to, "No plan fits in the GPUs' memory.\n");
+	add(to, "No plan fits in memory.\n");
 	for (size_t i = 0; i < p->n_ways; i++)
 		add(to, "%s %s (a plan takes %.0f %% of it)\n",
 		    i ? "         or" : "One fits with", p->way[i].text,

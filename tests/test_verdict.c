@@ -164,11 +164,11 @@ static void sentence_is(const struct drawn *d, const struct ft_verdict *v)
 			 usd[0], usd[1], b);
 	else if (v->n_fit)
 		snprintf(want, sizeof(want),
-			 "%s alone has a plan that fits in its GPUs' memory. USD per "
+			 "%s alone has a plan that fits in memory. USD per "
 			 "million tokens, P50 (P10 to P90): %s.",
 			 a, usd[0]);
 	else
-		strcpy(want, "No plan fits in its GPUs' memory, so none is the cheaper "
+		strcpy(want, "No plan fits in memory, so none is the cheaper "
 			     "one.");
 	assert_string_equal(ft_verdict_sentence(v, label, text), want);
 }

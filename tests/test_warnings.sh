@@ -25,7 +25,7 @@ def warning(names, of):
     said = []
     small = [n for n, k in zip(names, of) if not k[2]]
     if small:
-        said.append(", ".join(small) + ": the plan does not fit in the GPU's memory and cannot run; its "
+        said.append(", ".join(small) + ": the plan does not fit in memory and cannot run; its "
                     "dollars count in no verdict.")
     others = [k[0] for k in of if k[0] != of[0][0]]
     if others:

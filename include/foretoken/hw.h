@@ -235,8 +235,9 @@ struct ft_node {
 	struct ft_number host_factor;		/* host seconds / the reference's */
 	struct ft_number host_link_bytes_per_s; /* a rank's, each way; 0: unknown */
 	struct ft_number
-		host_memory_bytes_per_s; /* of all ranks together; 0: unknown */
-	int64_t host_sockets;		 /* among which it and the GPUs are divided */
+		host_memory_bytes_per_s;    /* of all ranks together; 0: unknown */
+	struct ft_number host_memory_bytes; /* what it holds; 0: unknown */
+	int64_t host_sockets; /* among which it and the GPUs are divided */
 	struct ft_number gpu_speed_spread_frac; /* of its GPUs: standard deviation */
 	struct ft_number power_w;		/* without the GPUs, at full load */
 	struct ft_number rack_units;		/* 0: as hosts without a line */
@@ -253,6 +254,8 @@ struct ft_node *ft_node_load(const char *name, const struct ft_mark *at,
 struct ft_node *ft_node_load_value(const struct node *value, struct ft_error *err)
 	__attribute__((warn_unused_result));
 void ft_node_free(struct ft_node *node);
+/* Does so much fit in its memory? true, where what that holds is not known. */
+bool ft_node_holds(const struct ft_node *node, double bytes);
 
 /* Is it the word for what joins the GPUs of a node, as nvlink or xgmi? */
 bool ft_is_scale_up(const char *fabric);
