@@ -14,12 +14,13 @@ autocast; `reshard` (true); `host` (false) either FSDP keeps weights, gradients 
 weights gathered until then; `attention` (the library's choice; `sinks_outside`: see below); `optimizer` ("fused"), or "foreach" or "loop"; `clip` (false) gradients to a norm of 1;
 `compile` (false) each layer; `recompute` (false) each layer; `lora`, a map of `rank`, `targets` (names
 of modules) and `wide` (false: adapters in bf16; true: in fp32, as PEFT has them), with `shard` false;
-`autocast` (false) to bf16; `trace` (false).
+`autocast` (false) to bf16; `collect` (true) Python collects its garbage; `trace` (false).
 
 A step is forward and backward of all micro-batches, the loss by the library, and a fused AdamW.
 `step_s` is the mean of steps one behind the other, `alone_s` the median of steps after a wait,
 `peak_bytes` what the allocator held at most, first steps included (DDP then lays its buckets anew), `reserved_bytes` what it had taken from
-the GPU by then, `threads` PyTorch's on the processor, `held_bytes` what cases before had not freed, and `retries` how often in the timed steps it gave all back to find room. With `trace` and TRACES in the environment rank 0
+the GPU by then, `threads` PyTorch's on the processor, `held_bytes` what cases before had not freed, `retries` how often in the timed steps it gave all back to find room, and `collections` how often in those one behind the other Python's
+garbage collector ran, by generation, and for how many seconds a step. With `trace` and TRACES in the environment rank 0
 writes TRACES/NAME.rank0.kineto.json.gz of one more step.
 """
 import datetime
@@ -39,6 +40,25 @@ from torch.distributed.fsdp.wrap import ModuleWrapPolicy
 
 WARM, STEPS = 4, 8
 THREADS = torch.get_num_threads()
+
+
+class Collector:
+    """Counts Python's collections of garbage, and their time, while it is entered."""
+
+    def __enter__(self):
+        self.runs, self.seconds = [0, 0, 0], 0.0
+        gc.callbacks.append(self)
+        return self
+
+    def __exit__(self, *_):
+        gc.callbacks.remove(self)
+
+    def __call__(self, phase, info):
+        if phase == "start":
+            self.begun = time.perf_counter()
+        else:
+            self.seconds += time.perf_counter() - self.begun
+            self.runs[info["generation"]] += 1
 
 
 def layers_of(model):
@@ -120,6 +140,7 @@ def measured(case, device):
     held = torch.cuda.memory_allocated()
     torch.manual_seed(1)
     torch.set_num_threads(case.get("threads", THREADS))
+    (gc.enable if case.get("collect", True) else gc.disable)()
     model, layers, config = build(case, device)
     parameters = sum(p.numel() for p in model.parameters())
     trained = [p for p in model.parameters() if p.requires_grad]
@@ -161,11 +182,12 @@ def measured(case, device):
         step()
         torch.cuda.synchronize()
         alone.append(time.perf_counter() - begun)
-    begun = time.perf_counter()
-    for _ in range(STEPS):
-        step()
-    torch.cuda.synchronize()
-    behind = (time.perf_counter() - begun) / STEPS
+    with Collector() as collector:
+        begun = time.perf_counter()
+        for _ in range(STEPS):
+            step()
+        torch.cuda.synchronize()
+        behind = (time.perf_counter() - begun) / STEPS
     peak, reserved = torch.cuda.max_memory_allocated(), torch.cuda.memory_reserved()
     retries = torch.cuda.memory_stats()["num_alloc_retries"] - tried
     if case.get("trace") and "TRACES" in os.environ:
@@ -174,7 +196,8 @@ def measured(case, device):
     dist.all_reduce(slowest, op=dist.ReduceOp.MAX)
     alone_s, step_s, peak, reserved, retries = slowest.tolist()
     return {"parameters": parameters, "trained": sum(p.numel() for p in trained), "layers": layers, "step_s": step_s, "alone_s": alone_s,
-            "threads": torch.get_num_threads(), "held_bytes": held, "peak_bytes": int(peak), "reserved_bytes": int(reserved), "retries": int(retries), "attention_of": config._attn_implementation}
+            "threads": torch.get_num_threads(), "held_bytes": held, "peak_bytes": int(peak), "reserved_bytes": int(reserved), "retries": int(retries),
+            "collections": collector.runs + [collector.seconds / STEPS], "attention_of": config._attn_implementation}
 
 
 def record(case, step):
