@@ -38,32 +38,39 @@ static bool more_often(const struct ft_odds *odds, size_t i, size_t k)
 	return odds->p50[FT_DRAWN_USD][i] < odds->p50[FT_DRAWN_USD][k];
 }
 
-/* The scenario that is the cheapest most often, other than one and its twins; n: none. */
-static size_t most_often(const struct ft_odds *odds, size_t except)
+/* The scenario that is the cheapest most often, of those that fit where any does, other than one and
+ * (apart) its twins; n: none. */
+static size_t most_often(const struct ft_verdict *v, const struct ft_outcome *o,
+			 size_t except, bool apart)
 {
+	const struct ft_odds *odds = &v->odds;
 	size_t best = odds->n;
 
 	for (size_t i = 0; i < odds->n; i++)
-		if (i != except && !(except < odds->n && twins(odds, i, except)) &&
+		if (i != except && (o[i].fits || !v->n_fit) &&
+		    !(apart && except < odds->n && twins(odds, i, except)) &&
 		    (best == odds->n || more_often(odds, i, best)))
 			best = i;
 	return best;
 }
 
-/* The best scenario and its rival. A twin is the rival only where there is no other. */
-static void decide(struct ft_verdict *v)
+/* The best scenario and its rival, which fits if it is not the only one to. A twin is the rival only
+ * where there is no other. */
+static void decide(struct ft_verdict *v, const struct ft_outcome *o)
 {
 	const struct ft_odds *odds = &v->odds;
 
-	v->best = most_often(odds, odds->n);
-	v->second = most_often(odds, v->best);
+	v->best = most_often(v, o, odds->n, true);
+	v->second = most_often(v, o, v->best, true);
 	v->probability = often(odds, v->best);
 	v->n_twins = twins_of(odds, v->best);
 	if (v->second == odds->n) {
-		v->second = !v->best;
+		v->second = most_often(v, o, v->best, false);
 		v->probability = odds->cheapest_frac[v->best];
 		v->n_twins = 0;
 	}
+	if (v->second == odds->n) /* none but the best fits */
+		v->second = !v->best;
 	v->tie = !v->n_fit || v->probability < FT_ODDS_DECIDED;
 }
 
@@ -92,7 +99,7 @@ bool ft_study_verdict(const struct ft_scenario *const *s, const struct ft_outcom
 	}
 	if (!ft_odds_of(side, n, draws, &v->odds, err))
 		return false;
-	decide(v);
+	decide(v, o);
 	if (v->n_fit < 2)
 		return true;
 	v->likely_otherwise = ft_deal_usd_per_million_tokens(&deal[v->second]) <

@@ -115,8 +115,9 @@ static void draw(struct drawn *d)
 	}
 }
 
-/* Cheapest in most draws, or as often and for less; but one. */
-static size_t winner(const struct ft_odds *p, size_t but)
+/* Cheapest in most draws, or as often and for less; but one, and of those that fit, if some do. */
+static size_t winner(const struct drawn *d, const struct ft_odds *p, size_t fit,
+		     size_t but)
 {
 	size_t best = p->n;
 
@@ -125,8 +126,9 @@ static size_t winner(const struct ft_odds *p, size_t but)
 			best == p->n || p->cheapest_frac[i] > p->cheapest_frac[best];
 		bool same = !more && !(p->cheapest_frac[i] < p->cheapest_frac[best]);
 
-		if (i != but && (more || (same && p->p50[FT_DRAWN_USD][i] <
-							  p->p50[FT_DRAWN_USD][best])))
+		if (i != but && (d->o[i].fits || !fit) &&
+		    (more ||
+		     (same && p->p50[FT_DRAWN_USD][i] < p->p50[FT_DRAWN_USD][best])))
 			best = i;
 	}
 	return best;
@@ -229,8 +231,9 @@ static void a_verdict_is_that_of_its_draws(void **state)
 				near_frac(v.part_usd[i][q], part[q], 1e-9);
 		}
 		assert_int_equal(v.n_fit, fit);
-		assert_int_equal(v.best, winner(&odds, d.n));
-		assert_int_equal(v.second, winner(&odds, v.best));
+		assert_int_equal(v.best, winner(&d, &odds, fit, d.n));
+		assert_int_equal(v.second,
+				 fit == 1 ? !v.best : winner(&d, &odds, fit, v.best));
 		assert_int_equal(v.tie,
 				 !fit || odds.cheapest_frac[v.best] < FT_ODDS_DECIDED);
 		ties += v.tie;

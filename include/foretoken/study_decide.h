@@ -14,7 +14,8 @@ extern "C" {
 struct ft_verdict {
 	struct ft_odds odds;
 	size_t n_fit; /* whose plans fit in memory: the others are never the cheapest */
-	size_t best, second; /* the most often cheapest, and the next */
+	size_t best,
+		second; /* the most often cheapest, and the next of those that fit, if any does */
 	/* of draws in which the best is the cheapest, with those that it shares with others
 	 * of the same dollars in every draw: so many, if there are any of other dollars */
 	double probability;
