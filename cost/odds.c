@@ -329,8 +329,8 @@ static void add_side(struct odds_model *m, size_t side, const struct ft_side *s)
 			  .likely = t->tokens_per_s,
 			  .high = t->high,
 		  });
-	/* told in other words a scenario is another job, as fast */
-	if (m->n_uses && m->use[m->n_uses - 1].side == side &&
+	/* a side's place is no name: what is like no other goes by its speed */
+	if (!t->job && m->n_uses && m->use[m->n_uses - 1].side == side &&
 	    m->use[m->n_uses - 1].target == OF_TOKENS)
 		m->input[m->use[m->n_uses - 1].input].order =
 			arena_printf(&m->mem, "throughput of %.12g/s", t->tokens_per_s);

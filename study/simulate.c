@@ -124,18 +124,33 @@ double checkpoint_bytes(const struct ft_scenario *s)
 	       trained * ft_optimizer_state_bytes(p->optimizer, width) - width * once;
 }
 
-/* What is predicted: another plan of it has the same error, another GPU or stack its own. */
+/* What is predicted: another plan of it has the same error, another GPU or stack its own. GPU and model go by what
+ * they are, since a scenario can tell the same ones in other words. */
 static uint64_t job_of_prediction(const struct ft_scenario *s)
 {
+	const struct ft_gpu *gpu = s->cluster->gpu;
+	const struct ft_model *m = s->model;
+	const double is[] = {
+		gpu->memory_bytes.value,
+		gpu->memory_bytes_per_s.value,
+		gpu->peak_flop_per_s[FT_BF16].value,
+		gpu->peak_flop_per_s[FT_FP16].value,
+		gpu->limit_w.value,
+		(double)gpu->compute_units,
+		(double)m->hidden_size,
+		(double)m->n_layers,
+		ft_model_parameters(m),
+		ft_model_active_parameters(m),
+	};
 	struct ft_digest d = { 0 };
 	uint64_t job;
 
 	digest_text(&d, s->stack->name);
-	digest_text(&d, s->cluster->gpu->name);
-	digest_text(&d, s->model->name);
+	digest_text(&d, gpu->vendor);
+	digest_bytes(&d, is, sizeof(is));
 	digest_text(&d, ft_dtype_name(s->plan->precision));
 	memcpy(&job, &d, sizeof(job));
-	return job;
+	return job ? job : 1;
 }
 
 struct ft_side ft_outcome_side(const struct ft_scenario *s, const struct ft_outcome *o)

@@ -117,8 +117,13 @@ static void a_range_does_not_depend_on_the_others(void **state)
 	set_up(&b[0], "nvidia", 200e3, 1.3, 1000);
 	set_up(&b[1], "amd", 180e3, 1.6, 900);
 	set_up(&b[2], "nvidia", 90e3, 2.5, 400);
-	for (int i = 0; i < 3; i++)
-		b[i].side.throughput.job = 7 + (uint64_t)i;
+	for (int i = 0; i < 3; i++) { /* two of them are plans of one job */
+		struct ft_throughput *t = &b[i].side.throughput;
+
+		t->job = 7 + (uint64_t)(i == 1);
+		t->low = t->tokens_per_s * (0.8 - 0.05 * i);
+		t->high = t->tokens_per_s * 1.1;
+	}
 	assert_true(ft_odds_of(&b[0].side, 1, 1 << 18, &many, &err));
 	for (size_t k = 0; k < sizeof(draws) / sizeof(*draws); k++) {
 		const struct ft_side side[] = { b[2].side, b[0].side, b[1].side };

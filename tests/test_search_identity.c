@@ -131,6 +131,18 @@ static const struct {
 	{ JOB("llama3-8b", "gpu: h100-sxm, gpus: 8", "torch-2.11-eager",
 	      ", precision: fp16"),
 	  4 },
+	/* the first one in other words */
+	{ JOB("llama3-8b, hidden_size: 4096", "gpu: {extends: h100-sxm}, gpus: 8",
+	      "torch-2.11-eager", ""),
+	  0 },
+	{ JOB("llama3-8b",
+	      "gpu: {extends: h100-sxm, memory.bandwidth: 3.35 TB/s}, gpus: 8",
+	      "torch-2.11-eager", ""),
+	  0 },
+	{ JOB("llama3-8b",
+	      "gpu: {extends: h100-sxm, memory.bandwidth: 3 TB/s}, gpus: 8",
+	      "torch-2.11-eager", ""),
+	  5 },
 #undef JOB
 };
 
