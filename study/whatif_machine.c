@@ -114,7 +114,28 @@ static bool says(const struct node *root, const char *map, const char *key)
 	return node_path(m, key) || node_get(m, key); /* a name with dots, too */
 }
 
-/* What GPUs draw while they wait changes the bill; what makes them slower is recorded. */
+/* Keys of which a replay has nothing, or knows too little, and why. */
+static bool has_a_use(const struct node *root, const char *set, struct ft_error *err)
+{
+	static const char *const useless[][3] = {
+		{ "cost", "against",
+		  "changes nothing in a replay; use simulate --finance" },
+		{ "cost", "start",
+		  "changes nothing in a replay; use simulate --flows" },
+		{ "cost.goodput", "storage_bandwidth",
+		  "needs the bytes of a checkpoint, which no recording tells: give "
+		  "cost.goodput.checkpoint, its time" },
+	};
+
+	for (size_t i = 0; i < sizeof(useless) / sizeof(*useless); i++)
+		if (says(root, useless[i][0], useless[i][1]))
+			return ft_fail(err, NULL, "--set %s: %s %s", set, useless[i][1],
+				       useless[i][2]);
+	return true;
+}
+
+/* What GPUs draw while they wait, and what stands around them, changes the bill; what makes them
+ * slower is recorded. */
 static bool may_change(const struct whatif *w, const struct node *root, const char *set,
 		       struct ft_error *err)
 {
@@ -124,6 +145,12 @@ static bool may_change(const struct whatif *w, const struct node *root, const ch
 		{ "cluster.node", "gpu_speed_spread" },
 		{ "cluster.gpu", "power.limit" },
 	};
+	static const char *const paid[][2] = {
+		{ "cluster.gpu", "power.idle" },
+		{ "cluster", "site" },
+		{ "cluster", "optics" },
+		{ "cluster", "ufm_ports" },
+	};
 
 	for (size_t i = 0; i < sizeof(recorded) / sizeof(*recorded); i++)
 		if (says(root, recorded[i][0], recorded[i][1]))
@@ -131,8 +158,31 @@ static bool may_change(const struct whatif *w, const struct node *root, const ch
 				       "--set %s: %s cannot be set here: how fast the "
 				       "GPUs ran is in the recording",
 				       set, recorded[i][1]);
-	return !says(root, "cluster.gpu", "power.idle") ||
-	       in_dollars(w, "--set ", set, err);
+	for (size_t i = 0; i < sizeof(paid) / sizeof(*paid); i++)
+		if (says(root, paid[i][0], paid[i][1]) &&
+		    !in_dollars(w, "--set ", set, err))
+			return false;
+	return has_a_use(root, set, err);
+}
+
+/* What an option says, a setting would replace. */
+static bool said_once(const struct whatif *w, const char *set, struct ft_error *err)
+{
+	const struct {
+		const char *key, *option, *value;
+	} of[] = { { "cluster.gpu", "--gpu", w->asked->gpu },
+		   { "cluster.fabric", "--fabric", w->asked->fabric } };
+	size_t n = strcspn(set, "=");
+
+	for (size_t i = 0; i < sizeof(of) / sizeof(*of); i++)
+		if (of[i].value && !strncmp(set, of[i].key, n) &&
+		    (!of[i].key[n] || of[i].key[n] == '.'))
+			return ft_fail(
+				err, NULL,
+				"--set %s replaces what %s %s says: leave one of "
+				"them out",
+				set, of[i].option, of[i].value);
+	return true;
 }
 
 static bool set_all(struct whatif *w, struct node *root, struct ft_error *err)
@@ -143,7 +193,7 @@ static bool set_all(struct whatif *w, struct node *root, struct ft_error *err)
 		const char *set = w->asked->sets[i];
 		bool is_price = text_begins_with(set, price);
 
-		if (!may_set(w, set, is_price, err))
+		if (!may_set(w, set, is_price, err) || !said_once(w, set, err))
 			return false;
 		if (!(is_price ? node_set_below(&w->mem, root, "cost.price_of.", price,
 						set + strlen(price), err) :
@@ -236,29 +286,29 @@ bool machines_load(struct whatif *w, struct ft_error *err)
 			      .fabric = q->fabric,
 			      .ranks = a->ranks,
 			      .with_sets = true };
+	const struct ft_cluster *c;
 	bool inside; /* one scale-up domain */
 
 	if (!from || !load(w, &w->from, recorded, err) || !load(w, &w->to, asked, err))
 		return false;
 	snprintf(a->from, sizeof(a->from), "%s", w->from.gpu->name);
 	snprintf(a->gpu, sizeof(a->gpu), "%s", w->to.gpu->name);
-	inside = !w->to.scenario->cluster->topology.tiers ||
-		 w->to.scenario->cluster->gpus <=
-			 w->to.scenario->cluster->node->scale_up_gpus;
+	c = w->to.scenario->cluster;
+	inside = !c->topology.tiers || c->gpus <= c->node->scale_up_gpus;
 	snprintf(a->fabric, sizeof(a->fabric), "%s",
-		 inside ? w->to.scenario->cluster->node->scale_up :
-			  w->to.scenario->cluster->fabric->name);
-	if (q->fabric && strcmp(q->fabric, "none") && inside)
+		 inside ? c->node->scale_up : c->fabric->name);
+	if (inside && c->fabric->wiring != FT_WIRING_NONE &&
+	    !node_is_null(node_path(w->to.scenario->given, "cluster.fabric")))
 		whatif_note(w,
 			    "%s joins all %lld ranks: the fabric %s carries nothing.",
-			    a->fabric, (long long)a->ranks, q->fabric);
-	a->gpus = w->to.scenario->cluster->gpus;
-	if (w->to.scenario->cluster->ranks / w->to.gpu->ranks_per_gpu !=
+			    a->fabric, (long long)a->ranks, c->fabric->name);
+	a->gpus = c->gpus;
+	if (c->ranks / w->to.gpu->ranks_per_gpu !=
 	    ceil_div(a->ranks, w->to.gpu->ranks_per_gpu))
 		return ft_fail(
-			err, &w->to.scenario->cluster->gpus_mark,
+			err, &c->gpus_mark,
 			"the step has %lld ranks, the cluster %lld: leave out cluster.gpus, or give --scale dp=N",
-			(long long)a->ranks, (long long)w->to.scenario->cluster->ranks);
+			(long long)a->ranks, (long long)c->ranks);
 	w->other_gpu = !same_gpu(w);
 	if (w->other_gpu)
 		w->retiming = ft_retiming_new(w->from.gpu, w->to.gpu);
@@ -312,6 +362,8 @@ bool machine_price(struct whatif *w, struct ft_error *err)
 	a->priced = ok;
 	if (ok && bom->idle[0])
 		whatif_note(w, "%s", bom->idle);
+	if (ok && bom->in_vain[0])
+		whatif_note(w, "Given, but on no line of the bill: %s.", bom->in_vain);
 	ft_bom_free(bom);
 	return ok;
 }

@@ -68,6 +68,18 @@ ok "and of the node's" slower gpu_speed_spread 'cluster.node={extends: hgx-h100,
 ok "under whatever limit of power, written in any way" slower power.limit 'cluster.gpu={extends: h100-sxm, power.limit: 400 W}' 'cluster.gpu={extends: h100-sxm, power: {limit: 400 W}}' 'cluster.gpu.power.limit=400 W'
 idle='cluster.gpu={extends: h100-sxm, power: {idle: 10 W}}'
 ok "what they draw while idle changes dollars alone" fails 1 "changes dollars, and there are none" $f trace replay "$e" --set "$idle"
+ok "so does what stands around them" sh -c "
+	for set in cluster.site=bare cluster.optics=nvidia cluster.ufm_ports=4; do
+		$f trace replay $e --set \$set 2>$tmp/e; test \$? = 1 && grep -q 'changes dollars, and there are none' $tmp/e || exit 1
+	done"
+ok "a setting does not replace the option --gpu in silence" fails 1 "replaces what --gpu h200 says" $f trace replay "$e" --gpu h200 --set cluster.gpu=mi300x
+ok "nor --fabric, in whatever map" fails 1 "replaces what --fabric ib-ndr-rail says" $f trace replay "$e" --fabric ib-ndr-rail --set 'cluster={gpu: h100-sxm, gpus: 2, fabric: none}'
+ok "and may change a key of what it names" prints "replayed on h200 modified, 2 ranks" $f trace replay "$e" --gpu h200 --set 'cluster.gpu.memory.bandwidth=6 TB/s'
+ok "a fabric that is set and carries nothing is told as well" prints "^nvlink joins all 2 ranks: the fabric roce-400-rail carries nothing" $f trace replay "$e" --set cluster.fabric=roce-400-rail
+ok "no recording tells the bytes of a checkpoint" fails 1 "needs the bytes of a checkpoint, which no recording tells" $f trace replay "$e" --tokens-per-step 8192 --set 'cost.goodput={storage_bandwidth: 1 MB/s}'
+ok "a replay has no cash flows" fails 1 "against changes nothing in a replay" $f trace replay "$e" --tokens-per-step 8192 --set 'cost.against=2 USD/h'
+ok "nor a month in which they begin" fails 1 "start changes nothing in a replay" $f trace replay "$e" --tokens-per-step 8192 --set cost.start=2027-01
+ok "a price of what is not bought is told" prints "^Given, but on no line of the bill: mi300x-server" $f trace replay "$e" --tokens-per-step 8192 --price mi300x-server=1
 cheaper() { # the same step, fewer dollars
 	for set in cluster.gpu=h100-sxm "$idle"; do
 		$f trace replay "$e" --tokens-per-step 8192 --set "$set" | sed -n 's/^\([0-9]* tokens.s\) on 2 GPUs: \([0-9.]*\) USD .*/\1 \2/p'
