@@ -71,14 +71,7 @@ int cmd_bom(int argc, char **argv)
 	s = ft_scenario_load(shelf, a.shared.word.word[0], a.shared.set.word,
 			     a.shared.set.n, false, &err);
 	if (s && ft_scenario_prices(s, &err))
-		bom = ft_bom_build(s->cluster, s->prices, &err);
-	if (bom && bom->rented) {
-		ft_fail(&err, NULL,
-			"there is no bill of a rented cluster: %s is a book of rents",
-			bom->book);
-		ft_bom_free(bom);
-		bom = NULL;
-	}
+		bom = ft_bom_bought(s->cluster, s->prices, &err);
 	if (bom && a.plot && !draw(&a, s->cluster, &err)) {
 		ft_bom_free(bom);
 		bom = NULL;

@@ -264,6 +264,17 @@ struct ft_bom *ft_bom_build(const struct ft_cluster *cluster,
 	return bom;
 }
 
+struct ft_bom *ft_bom_bought(const struct ft_cluster *cluster,
+			     const struct ft_prices *prices, struct ft_error *err)
+{
+	if (!prices->n_rents)
+		return ft_bom_build(cluster, prices, err);
+	ft_fail(err, NULL,
+		"there is no bill of a rented cluster: %s is a book of rents",
+		prices->name);
+	return NULL;
+}
+
 void ft_bom_free(struct ft_bom *bom)
 {
 	struct arena mem;

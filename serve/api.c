@@ -98,7 +98,7 @@ static bool write_simulated(const struct ft_scenario *s, FILE *out,
 /* Of the cluster and its prices alone, whatever runs there. */
 static bool write_bill(const struct ft_scenario *s, FILE *out, struct ft_error *err)
 {
-	struct ft_bom *bom = ft_bom_build(s->cluster, s->prices, err);
+	struct ft_bom *bom = ft_bom_bought(s->cluster, s->prices, err);
 
 	if (bom)
 		ft_report_bom_json(out, s->cluster, bom);

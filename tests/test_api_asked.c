@@ -197,6 +197,16 @@ static char *by_library(const char *path, const char *text)
 	return answer;
 }
 
+/* As by the command: who rents buys nothing. */
+static void what_is_rented_has_no_bill(void **state)
+{
+	(void)state;
+	refused("/api/bom", "{" CLUSTER ", cost: {prices: rent-2026}}",
+		"there is no bill of a rented cluster: rent-2026 is a book of rents");
+	refused("/api/bom", "{" CLUSTER ", cost: {usd_per_gpu_hour: 2 USD/h}}",
+		"there is no bill of a rented cluster: rent-2026 is a book of rents");
+}
+
 static void answers_are_the_librarys(void **state)
 {
 	static const char *const asked[][2] = {
@@ -272,6 +282,7 @@ int main(void)
 		cmocka_unit_test(a_comparison_takes_what_is_within_its_bounds),
 		cmocka_unit_test(whoever_asks_for_nothing_is_told),
 		cmocka_unit_test(answers_are_the_librarys),
+		cmocka_unit_test(what_is_rented_has_no_bill),
 		cmocka_unit_test(a_search_tells_how_far_it_is),
 	};
 

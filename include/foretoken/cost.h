@@ -1,6 +1,5 @@
 /*
- * foretoken/cost.h - from a cluster and a throughput to money: bill of
- * materials, power, financing, goodput, dollars per million tokens
+ * foretoken/cost.h - from a cluster and a throughput to money: bill of materials, power, financing, goodput, dollars per million tokens
  *
  * Everything that dollars depend on is one struct of numbers, the deal. From it follow dated
  * cash flows, and all figures are readings of those:
@@ -16,16 +15,15 @@
  *   usd_per_million_tokens = usd_per_gpu_hour * 1e6 /
  *                       (3600 * tokens/s/GPU * utilization * goodput)
  * A purchase C with residual value S is (C - S / (1+i)^n) * CRF(i, n) a year.
- * Rented, the rent and its prepayment are all, and the tokens are inside it.
- * Goodput: exact for exponential failures, cost/goodput.h.
+ * Rented, the rent and its prepayment are all, and the tokens are inside it. Goodput: exact for exponential failures, cost/goodput.h.
  * Power: a GPU draws idle + (limit - idle) (min(1 - b, p c + memory_frac m + waiting_frac w) +
  *   waiting_frac b), with c, m, w and b the shares of time in kernels bound by arithmetic, by
  *   memory, in bare collectives, and in waiting in a pipeline (both spin; the limit averages over
  *   the former, not the latter). p is what products ask for at the full clock, limit /
  *   sustained^clock_exponent, which the limit holds down; c counts them as long as they are at that
- *   clock. Every other part draws its power times typical_frac; spares idle, and so do GPUs of a
- *   server that a job leaves over. The facility takes PUE times that: average_power_w over a year, in which GPUs idle where utilization says so. Electricity is
- *   paid for that, colocation for what is provisioned: all parts at full load.
+ *   clock. Every other part draws its power times typical_frac; spares idle, and so do GPUs of a server that a job leaves over. The
+ *   facility takes PUE times that: average_power_w over a year, in which GPUs idle where utilization says so. Electricity is paid for
+ *   that, colocation for what is provisioned: all parts at full load.
  *   joules_per_token is average_power_w over the tokens that are kept (utilization * goodput);
  *   provisioned_joules_per_token, as some publish it, provisioned power times PUE over all.
  * Intervals and odds come from draws of all that is uncertain: cost/odds.h.
@@ -207,14 +205,16 @@ struct ft_bom {
 	double total_usd, low_usd, high_usd, network_usd, job_failures_per_hour;
 	double by_class_usd[FT_PART_CLASSES]; /* of the total; rented: all server */
 	double by_kind_usd[FT_PRICE_KINDS];   /* of the total */
-	/* of the prices used, "" when all are given; items given that no line is, or "" */
-	const char *first_date, *last_date, *in_vain;
-	const char
-		*idle; /* a sentence on the GPUs that are bought and not used, or "" */
+	/* of the prices used, "" when all are given; items given that no line is, or ""; of GPUs that are bought and not used, or "" */
+	const char *first_date, *last_date, *in_vain, *idle;
 };
 
 struct ft_bom *ft_bom_build(const struct ft_cluster *cluster,
 			    const struct ft_prices *prices, struct ft_error *err)
+	__attribute__((warn_unused_result));
+/* The same of what is bought: an error where the cluster is rented. */
+struct ft_bom *ft_bom_bought(const struct ft_cluster *cluster,
+			     const struct ft_prices *prices, struct ft_error *err)
 	__attribute__((warn_unused_result));
 void ft_bom_free(struct ft_bom *bom);
 
