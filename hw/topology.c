@@ -101,8 +101,9 @@ static void choose_uplinks(struct clos *c, const struct ft_fabric *fabric)
 }
 
 /* Extra ports (fabric management: next to no traffic) go where there is room on a leaf;
- * when all are full, they take the place of an uplink, at most one on each leaf. */
-static void place_extra(struct clos *c, int64_t most)
+ * when all are full, they take the place of an uplink, at most one on each leaf, which
+ * keeps another. */
+static void place_extra(struct clos *c, int64_t most, double oversubscription)
 {
 	int64_t over = c->ends - c->leaf * most;
 
@@ -112,7 +113,7 @@ static void place_extra(struct clos *c, int64_t most)
 	if (c->down <= most)
 		return;
 	c->down = most;
-	if (over <= c->leaf && most < c->radix)
+	if (over <= c->leaf && (double)most > oversubscription)
 		c->taken = over;
 	else
 		c->leaf = ceil_div(c->ends, most);
@@ -139,7 +140,7 @@ static bool set_leaves(const struct ft_fabric *fabric, const struct size *of,
 	c->nodes_per_leaf = ceil_div(of->nodes, groups);
 	c->leaf = wide * groups;
 	c->down = c->nodes_per_leaf * rails;
-	place_extra(c, most);
+	place_extra(c, most, fabric->oversubscription);
 	return true;
 }
 

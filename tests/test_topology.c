@@ -149,6 +149,27 @@ static void two_to_one_takes_eight_spines(void **state)
 	assert_int_equal(t.cables_leaf_spine, 512);
 }
 
+/* An extra port takes the place of an uplink only where its leaf has another. */
+static void no_leaf_loses_its_only_uplink(void **state)
+{
+	struct ft_fabric fabric = recipe(64);
+	struct ft_topology t;
+
+	(void)state;
+	fabric.oversubscription = 31; /* 62 down, 2 up */
+	t = build(&fabric, 496, 4);
+	assert_int_equal(t.leaf, 64);
+	assert_int_equal(t.cables_leaf_spine, 64 * 2 - 4);
+	fabric.oversubscription = 63;
+	t = build(&fabric, 252, 0);
+	assert_int_equal(t.leaf, 32);
+	assert_int_equal(t.leaf_up, 1);
+	t = build(&fabric, 252, 4);
+	assert_int_equal(t.leaf, 33);
+	assert_int_equal(t.cables_leaf_spine, 33);
+	assert_int_equal(t.spine, 1);
+}
+
 /* AMD: 1:1.16 undersubscribed 51.2T switches, trees of 56 GPUs a leaf, rails of
  * 52, 57 and 58 nodes a leaf; 256 nodes take about 61 switches in all. */
 static void undersubscribed_trees_and_rails_come_out(void **state)
@@ -449,6 +470,7 @@ int main(void)
 		cmocka_unit_test(each_number_of_tiers_reaches_its_maximum),
 		cmocka_unit_test(two_tiers_refuse_what_needs_three),
 		cmocka_unit_test(two_to_one_takes_eight_spines),
+		cmocka_unit_test(no_leaf_loses_its_only_uplink),
 		cmocka_unit_test(undersubscribed_trees_and_rails_come_out),
 		cmocka_unit_test(a_core_may_be_oversubscribed),
 		cmocka_unit_test(rails_may_be_networks_of_their_own),
