@@ -37,11 +37,13 @@ static bool resize_shard(const struct ft_scenario *s, struct node *root,
 			     err);
 }
 
-struct ft_scenario *ft_scenario_resized(const struct ft_scenario *s, int64_t gpus,
-					double batch_times, struct ft_error *err)
+static const struct ft_mark at = { "another size", 1, 1 };
+
+/* NULL on error. */
+static struct node *resized(const struct ft_scenario *s, int64_t gpus,
+			    double batch_times, struct ft_error *err)
 {
 	struct arena *mem = shelf_memory(s->shelf);
-	static const struct ft_mark at = { "another size", 1, 1 };
 	struct node *root = node_overlay(mem, s->given, NULL);
 	char text[32];
 
@@ -55,7 +57,29 @@ struct ft_scenario *ft_scenario_resized(const struct ft_scenario *s, int64_t gpu
 	if (batch_times != 1 && !node_put_path(mem, root, "training.global_batch_size",
 					       &at, arena_text(mem, text), err))
 		return NULL;
-	return scenario_lenient(s->shelf, root, s->label, err);
+	return root;
+}
+
+struct ft_scenario *ft_scenario_resized(const struct ft_scenario *s, int64_t gpus,
+					double batch_times, struct ft_error *err)
+{
+	struct node *root = resized(s, gpus, batch_times, err);
+
+	return root ? scenario_lenient(s->shelf, root, s->label, err) : NULL;
+}
+
+bool scenario_size_hindered(const struct ft_scenario *s, int64_t gpus)
+{
+	struct arena *mem = shelf_memory(s->shelf);
+	struct ft_error ignored;
+	struct node *root = resized(s, gpus, 1, &ignored);
+	struct ft_scenario *other = NULL;
+
+	if (!node_is_null(node_path(s->given, "cluster.imperfections")) && root &&
+	    node_put_path(mem, root, "cluster.imperfections", &at, "null", &ignored))
+		other = scenario_lenient(s->shelf, root, s->label, &ignored);
+	ft_scenario_free(other);
+	return other != NULL;
 }
 
 /* So many replicas fill whole nodes, and each has whole micro-batches. */

@@ -14,6 +14,7 @@
 #include <stdlib.h>
 
 #include "base/arena.h"
+#include "base/node.h"
 #include "base/plain.h"
 #include "foretoken/study_decide.h"
 #include "foretoken/study_plan.h"
@@ -117,21 +118,37 @@ static bool fleet_of(const struct asking *a, const struct ft_scenario *s,
 
 /* ---- all sizes ------------------------------------------------------------------------ */
 
+/* A smaller cluster than the one that has its slow GPUs may do, and would not be asked. */
+static bool hindered(const struct asking *a, int64_t gpus, const struct ft_error *why)
+{
+	const struct node *n = node_path(a->s->given, "cluster.imperfections");
+
+	return scenario_size_hindered(a->s, gpus) &&
+	       !ft_fail(
+		       a->err, &n->mark,
+		       "other sizes of the cluster are asked for, and one of %lld GPUs cannot have these "
+		       "imperfections (%.120s); leave them out",
+		       (long long)gpus, why->text);
+}
+
 /* Sizes that the plan cannot have are left out. */
-static void gather(struct asking *a)
+static bool gather(struct asking *a)
 {
 	int64_t gpus[FT_FLEETS];
 	size_t n = ft_study_fleets(a->s, gpus);
 
 	a->size = ARENA_ARRAY(&a->mem, n, struct size);
 	for (size_t i = 0; i < n; i++) {
-		struct ft_error ignored;
-		struct ft_scenario *s = ft_scenario_resized(a->s, gpus[i], 1, &ignored);
+		struct ft_error why;
+		struct ft_scenario *s = ft_scenario_resized(a->s, gpus[i], 1, &why);
 
 		if (s)
 			a->size[a->n++] =
 				(struct size){ .gpus = gpus[i], .scenario = s };
+		else if (hindered(a, gpus[i], &why))
+			return false;
 	}
+	return true;
 }
 
 static void release(struct asking *a)
@@ -273,6 +290,11 @@ static bool search(struct asking *a, struct ft_run_answer *to)
 	return true;
 }
 
+static bool asks_for_fleets(const struct ft_asked *q)
+{
+	return (q->tokens > 0 && q->days > 0) || q->budget_usd > 0 || q->megawatts > 0;
+}
+
 bool run_makes_sense(const struct ft_asked *q, struct ft_error *err)
 {
 	if (q->tokens > 0 && q->flop > 0)
@@ -308,8 +330,7 @@ bool ft_study_run(const struct ft_scenario *s, struct ft_outcome *o,
 		return false;
 	to->fleet[0].question = "the cluster as given";
 	to->n = 1;
-	gather(&a);
-	ok = search(&a, to);
+	ok = !asks_for_fleets(&a.asked) || (gather(&a) && search(&a, to));
 	release(&a);
 	return ok;
 }
@@ -386,9 +407,8 @@ int64_t ft_study_fleet_like(const struct ft_scenario *first,
 	double nearest = INFINITY;
 	struct asking a = { .s = s, .err = err };
 	int64_t found = 0;
-	bool ok = true;
+	bool ok = gather(&a);
 
-	gather(&a);
 	for (size_t i = 0; ok && i < a.n; i++) {
 		struct ft_outcome o;
 		double has;

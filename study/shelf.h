@@ -60,6 +60,10 @@ bool scenario_set(struct arena *mem, struct node *root, const char *const *sets,
 struct ft_scenario *scenario_lenient(struct ft_shelf *shelf, const struct node *root,
 				     const char *name, struct ft_error *err);
 
+/* Of a size that ft_scenario_resized refuses: would it be one without cluster.imperfections, whose slow GPUs
+ * and failed spines are counted in the cluster as given? */
+bool scenario_size_hindered(const struct ft_scenario *scenario, int64_t gpus);
+
 /* A scenario whose plan is left open: `plan` has no sizes of use, `resolved` is NULL. */
 struct ft_scenario *scenario_open(struct ft_shelf *shelf, const struct node *root,
 				  const char *name, struct ft_error *err);
