@@ -59,7 +59,7 @@ static double tokens_of(const struct ft_asked *asked, const struct ft_odds *odds
 const char *ft_limit_name(enum ft_limit limit)
 {
 	static const char *const names[FT_LIMITS] = { "days", "budget", "megawatts",
-						      "horizon" };
+						      "horizon", "memory" };
 
 	return names[limit];
 }
@@ -75,12 +75,11 @@ bool ft_fleet_keeps(const struct ft_fleet *f)
 static void hold_to_limits(const struct ft_asked *asked, double horizon_years,
 			   struct ft_fleet *f)
 {
-	const double has[FT_LIMITS] = { f->days[1], f->usd[1], f->megawatts,
-					f->days[1] };
-	const double most[FT_LIMITS] = { asked->days, asked->budget_usd,
-					 asked->megawatts, horizon_years * YEAR_DAYS };
+	const double has[] = { f->days[1], f->usd[1], f->megawatts, f->days[1] };
+	const double most[] = { asked->days, asked->budget_usd, asked->megawatts,
+				horizon_years * YEAR_DAYS };
 
-	for (int l = 0; l < FT_LIMITS; l++)
+	for (int l = 0; l < FT_LIMIT_MEMORY; l++)
 		f->beyond[l] = most[l] > 0 && has[l] > most[l] * (1 + 1e-9);
 }
 
@@ -113,6 +112,7 @@ static bool fleet_of(const struct asking *a, const struct ft_scenario *s,
 	f->energy_mwh = o->cost.joules_per_token * f->tokens / 3.6e9;
 	f->failures = deal.failures.mtbf_s > 0 ? run_s / deal.failures.mtbf_s : 0;
 	hold_to_limits(&a->asked, o->bom->rented ? 0 : s->terms.horizon_years, f);
+	f->beyond[FT_LIMIT_MEMORY] = !o->fits;
 	return true;
 }
 

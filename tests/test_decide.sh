@@ -92,6 +92,13 @@ ok "a budget's fleet is done in time at P50" sh -c "$f simulate $a --tokens 1T -
 ok "a goodput that is told has no causes of its own" sh -c "$f compare $a $b --json | jq -e '[.verdict.causes[].cause] | contains([\"failure rate\", \"restart time\", \"checkpoint time\"])' && $f compare $a $b --set cost.goodput=0.9 --json | jq -e '[.verdict.causes[].cause | select(. == \"failure rate\" or . == \"restart time\" or . == \"checkpoint time\")] == []'"
 sed '/^cost:/,$d' $a >"$tmp/unpriced.yaml"
 ok "servers that are rented need no spare one in a bill" sh -c "$f simulate $tmp/unpriced.yaml --set cluster.site=bare --set 'cost.goodput={recovery: hot}' | grep -q 'the bill has none' && $f simulate $tmp/unpriced.yaml --set cluster.site=bare --set 'cost.goodput={recovery: hot}' --set 'cost.usd_per_gpu_hour=3 USD/h' >$tmp/o && grep -q 'recovery' $tmp/o && ! grep -q 'the bill has none' $tmp/o"
+cat >"$tmp/unfit.yaml" <<'END'
+model: llama3-8b
+cluster: {gpu: h100-sxm, gpus: 8}
+training: {sequence_length: 8192, global_batch_size: 64, micro_batch_size: 2, sharding: fsdp, parallel: {tp: 1}}
+run: {tokens: 10G, days: 10}
+END
+ok "a cluster that does not hold the plan keeps to no limits" sh -c "$f simulate $tmp/unfit.yaml >$tmp/o 2>$tmp/e && grep -qx 'the cluster as given: beyond the memory' $tmp/o && grep -q 'No fleet keeps to all' $tmp/o && $f simulate $tmp/unfit.yaml --json | jq -e '.run.beyond == [\"memory\"]'"
 slow='cluster.imperfections.slow_gpus=[{gpu: 1000, speed_frac: 0.9}]'
 ok "a smaller fleet is not passed over for a slow GPU that it has not" sh -c "! $f simulate $a --tokens 1T --days 60 --set '$slow' >$tmp/o 2>$tmp/e && grep -q 'cannot have these imperfections (gpu: 1000 is not between 0 and' $tmp/e && ! $f compare $a $a --at time --set '$slow' >$tmp/o 2>$tmp/e && grep -q 'cannot have these imperfections' $tmp/e"
 ok "which matters where sizes are compared" sh -c "$f simulate $a --tokens 1T --set '$slow' --json | jq -e '.run.days.p50 > 0' && $f simulate $a --tokens 1T --days 60 --set 'cluster.imperfections.slow_gpus=[{gpu: 0, speed_frac: 0.9}]' --json | jq -e '.run.fleets[0].gpus > 0'"

@@ -302,6 +302,7 @@ static void work_out(const struct ft_asked *q, const struct ft_scenario *s,
 	f->beyond[FT_LIMIT_HORIZON] =
 		!o->bom->rented &&
 		f->days[1] > s->terms.horizon_years * 365 * (1 + 1e-9);
+	f->beyond[FT_LIMIT_MEMORY] = !o->fits;
 }
 
 /* Near what some size has, so that it is just enough, or just not. */

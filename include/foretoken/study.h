@@ -150,11 +150,11 @@ enum ft_limit {
 	FT_LIMIT_BUDGET,
 	FT_LIMIT_MEGAWATTS,
 	FT_LIMIT_HORIZON,
+	FT_LIMIT_MEMORY, /* the GPUs' */
 	FT_LIMITS
 };
 
-const char *ft_limit_name(
-	enum ft_limit limit); /* "days", "budget", "megawatts", "horizon" */
+const char *ft_limit_name(enum ft_limit limit); /* "days", "budget" ... */
 
 /* A fleet that answers a question, or the one that the scenario names. */
 struct ft_fleet {
