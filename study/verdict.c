@@ -167,6 +167,7 @@ static bool make_alike(const struct ft_scenario **s, const struct ft_outcome *o,
 	if (!sized)
 		return false;
 	sized->memory_chart = s[i]->memory_chart;
+	sized->searched = s[i]->searched;
 	ft_scenario_free((struct ft_scenario *)s[i]);
 	s[i] = sized;
 	return true;

@@ -99,6 +99,9 @@ training: {sequence_length: 8192, global_batch_size: 64, micro_batch_size: 2, sh
 run: {tokens: 10G, days: 10}
 END
 ok "a cluster that does not hold the plan keeps to no limits" sh -c "$f simulate $tmp/unfit.yaml >$tmp/o 2>$tmp/e && grep -qx 'the cluster as given: beyond the memory' $tmp/o && grep -q 'No fleet keeps to all' $tmp/o && $f simulate $tmp/unfit.yaml --json | jq -e '.run.beyond == [\"memory\"]'"
+sed 's/micro_batch_size: 2, //; s/, parallel: {tp: 1}//; s/gpus: 8/gpus: 16/; s/llama3-8b/{name: llama3-8b, num_hidden_layers: 4}/' "$tmp/unfit.yaml" >"$tmp/open.yaml"
+sed 's/h100-sxm/mi300x/' "$tmp/open.yaml" >"$tmp/open2.yaml"
+ok "a plan that was searched is told of whatever size the other gets" sh -c "$f compare $tmp/open.yaml $tmp/open2.yaml --at money --json | jq -e 'all(.scenarios[]; .derived.plans_searched > 100)'"
 slow='cluster.imperfections.slow_gpus=[{gpu: 1000, speed_frac: 0.9}]'
 ok "a smaller fleet is not passed over for a slow GPU that it has not" sh -c "! $f simulate $a --tokens 1T --days 60 --set '$slow' >$tmp/o 2>$tmp/e && grep -q 'cannot have these imperfections (gpu: 1000 is not between 0 and' $tmp/e && ! $f compare $a $a --at time --set '$slow' >$tmp/o 2>$tmp/e && grep -q 'cannot have these imperfections' $tmp/e"
 ok "which matters where sizes are compared" sh -c "$f simulate $a --tokens 1T --set '$slow' --json | jq -e '.run.days.p50 > 0' && $f simulate $a --tokens 1T --days 60 --set 'cluster.imperfections.slow_gpus=[{gpu: 0, speed_frac: 0.9}]' --json | jq -e '.run.fleets[0].gpus > 0'"
