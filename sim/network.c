@@ -6,7 +6,7 @@
 #include <gsl/gsl_randist.h>
 
 #include "base/arena.h"
-#include "sim/network_links.h"
+#include "sim/network_drawn.h"
 
 enum { MOST_SENDERS = 4096, PARTNERS = 8 };
 
@@ -56,13 +56,6 @@ struct sending {
 	gsl_rng *rng;
 };
 
-static void load(struct network *w, uint32_t link, double weight)
-{
-	if (w->weight[link] <= 0)
-		w->met[w->n_met++] = link;
-	w->weight[link] += weight;
-}
-
 /* weight flows of line rate from the i-th node to the j-th, over every rail. */
 static void send(struct sending *s, int64_t i, int64_t j, double weight)
 {
@@ -72,12 +65,13 @@ static void send(struct sending *s, int64_t i, int64_t j, double weight)
 
 	for (int64_t n = 0; n < w->rails * split; n++) {
 		uint32_t link[SHARE_HOPS];
-		struct links_flow f = { from, to, n / split,
-					((double)(n % split) + 0.5) / (double)split };
+		struct links_flow f = { from, to, n / split };
 		size_t hops = links_route(w, s->rng, &f, link);
 
 		for (size_t k = 0; k < hops; k++)
-			load(w, link[k], weight / (double)split);
+			links_load(w, link[k], weight / (double)split);
+		if (links_spread(w))
+			drawn_add(w, &f, weight);
 	}
 }
 
@@ -135,6 +129,7 @@ void network_find(struct network *w, size_t part, const struct network_sends *x,
 	gsl_rng_set(s.rng, (unsigned long)(w->c->imperfections.seed + part));
 	for (int64_t i = 0; i < senders; i++)
 		send_from(&s, p, x, p->first_node + i);
+	drawn_spread(w);
 	if (w->n_met) {
 		out->share = slowest(w);
 		links_note_uses(w, out->share * w->line, out);

@@ -147,46 +147,127 @@ void drawn_find_bundles(struct network *w)
 
 /* ---- ways --------------------------------------------------------------------------- */
 
-/* One cable nearer each time, by lot over those that lead there; adaptive routing deals
- * the parts of a flow out evenly instead: the digits of `even`. */
+/* Where a cable leads from a switch, if that is nearer to the end, from which `left` counts; else
+ * the switch itself. */
+static size_t nearer(const struct network *w, const uint8_t *left, size_t c, size_t at)
+{
+	const struct ft_cable *k = &w->graph->cable[c];
+	size_t next = k->a == at ? k->b : k->b == at ? k->a : at;
+
+	return left[next] + 1 == left[at] ? next : at;
+}
+
+/* One cable nearer each time, by lot over those that lead there. */
 size_t drawn_route(const struct network *w, gsl_rng *rng, const struct links_flow *f,
 		   uint32_t *link)
 {
 	const struct ft_switch_graph *g = w->graph;
 	size_t at = (size_t)ft_graph_switch_of(g, f->from, f->rail), hops = 0;
 	size_t end = (size_t)ft_graph_switch_of(g, f->to, f->rail);
-	double even = f->even;
+	const uint8_t *left = g->distance + end * g->n_switches;
 
-	while (at != end) {
-		const uint8_t *left = g->distance + end * g->n_switches;
+	while (at != end && !links_spread(w)) {
 		int64_t ways = 0, lot;
-		size_t c;
+		size_t c, next = at;
 
 		for (c = 0; c < g->n_cables; c++)
-			if ((g->cable[c].a == at &&
-			     left[g->cable[c].b] + 1 == left[at]) ||
-			    (g->cable[c].b == at &&
-			     left[g->cable[c].a] + 1 == left[at]))
+			if (nearer(w, left, c, at) != at)
 				ways += g->cable[c].count;
-		even *= (double)ways;
-		lot = w->c->fabric->adaptive ?
-			      (int64_t)even :
-			      (int64_t)gsl_rng_uniform_int(rng, (unsigned long)ways);
-		even -= floor(even);
-		for (c = 0;; c++) {
-			bool back = g->cable[c].b == at;
-			size_t next = back ? g->cable[c].a : g->cable[c].b;
-
-			if ((g->cable[c].a != at && !back) ||
-			    left[next] + 1 != left[at])
-				continue;
-			lot -= g->cable[c].count;
-			if (lot >= 0)
-				continue;
-			link[hops++] = way_of(w, c, back);
-			at = next;
-			break;
+		lot = (int64_t)gsl_rng_uniform_int(rng, (unsigned long)ways);
+		for (c = 0; lot >= 0; c++) {
+			next = nearer(w, left, c, at);
+			lot -= next != at ? g->cable[c].count : 0;
 		}
+		link[hops++] = way_of(w, c - 1, g->cable[c - 1].b == at);
+		at = next;
 	}
 	return hops;
+}
+
+/* ---- all ways at once ------------------------------------------------------------------ */
+
+void drawn_find_ends(struct network *w)
+{
+	const struct ft_switch_graph *g = w->graph;
+	size_t *at;
+
+	if (!links_spread(w))
+		return;
+	w->first_end = ARENA_ARRAY(w->mem, g->n_switches + 1, size_t);
+	w->end = ARENA_ARRAY(w->mem, 2 * g->n_cables, uint32_t);
+	w->last_stream = ARENA_ARRAY(w->mem, g->n_switches, size_t);
+	w->passing = ARENA_ARRAY(w->mem, g->n_switches, double);
+	at = ARENA_ARRAY(w->mem, g->n_switches, size_t);
+	for (size_t c = 0; c < g->n_cables; c++) {
+		w->first_end[g->cable[c].a + 1]++;
+		w->first_end[g->cable[c].b + 1]++;
+	}
+	for (size_t s = 0; s < g->n_switches; s++) {
+		w->first_end[s + 1] += w->first_end[s];
+		at[s] = w->first_end[s];
+	}
+	for (size_t c = 0; c < g->n_cables; c++) {
+		w->end[at[g->cable[c].a]++] = (uint32_t)c;
+		w->end[at[g->cable[c].b]++] = (uint32_t)c;
+	}
+}
+
+void drawn_add(struct network *w, const struct links_flow *f, double weight)
+{
+	uint32_t from = (uint32_t)ft_graph_switch_of(w->graph, f->from, f->rail);
+	uint32_t to = (uint32_t)ft_graph_switch_of(w->graph, f->to, f->rail);
+	size_t i = w->last_stream[from];
+
+	while (i && w->stream[i - 1].to != to)
+		i = w->stream[i - 1].next;
+	if (i) {
+		w->stream[i - 1].weight += weight;
+		return;
+	}
+	if (w->n_streams == w->cap_streams)
+		w->stream = ARENA_GROW(w->mem, w->stream, &w->cap_streams);
+	w->stream[w->n_streams++] =
+		(struct stream){ from, to, weight, w->last_stream[from] };
+	w->last_stream[from] = w->n_streams;
+}
+
+/* What has come to a switch goes on, to each cable that leads nearer as much. */
+static void pass_on(struct network *w, const uint8_t *left, size_t at)
+{
+	const struct ft_switch_graph *g = w->graph;
+	double each = 0;
+
+	for (size_t i = w->first_end[at]; i < w->first_end[at + 1]; i++)
+		if (nearer(w, left, w->end[i], at) != at)
+			each += (double)g->cable[w->end[i]].count;
+	each = w->passing[at] / each;
+	for (size_t i = w->first_end[at]; i < w->first_end[at + 1]; i++) {
+		const struct ft_cable *c = &g->cable[w->end[i]];
+		size_t next = nearer(w, left, w->end[i], at);
+
+		if (next == at)
+			continue;
+		links_load(w, way_of(w, w->end[i], c->b == at),
+			   each * (double)c->count);
+		w->passing[next] += each * (double)c->count;
+	}
+	w->passing[at] = 0;
+}
+
+void drawn_spread(struct network *w)
+{
+	const struct ft_switch_graph *g = w->graph;
+
+	while (w->n_streams) {
+		const struct stream *s = &w->stream[--w->n_streams];
+		const uint8_t *left = g->distance + s->to * g->n_switches;
+
+		w->last_stream[s->from] = 0;
+		w->passing[s->from] = s->weight;
+		for (int far = left[s->from]; far; far--)
+			for (size_t at = 0; at < g->n_switches; at++)
+				if (left[at] == far && w->passing[at] > 0)
+					pass_on(w, left, at);
+		w->passing[s->to] = 0;
+	}
 }

@@ -7,7 +7,7 @@
 #include "base/whole.h"
 #include "sim/network_drawn.h"
 
-enum { MOST_PAIRS = 64, POOLED_FLOWS = 16 };
+enum { MOST_PAIRS = 64 };
 
 static const double LEAST_USE = 1e-3;
 
@@ -190,6 +190,7 @@ void links_lay_out(struct network *w, gsl_rng *rng)
 	if (w->graph) {
 		drawn_set_cables(w, rng);
 		drawn_find_bundles(w);
+		drawn_find_ends(w);
 		return;
 	}
 	set_clos(w, rng);
@@ -234,12 +235,22 @@ bool links_join_all(const struct network *w, struct ft_error *err)
 
 /* ---- routes ---------------------------------------------------------------------- */
 
+void links_load(struct network *w, uint32_t link, double weight)
+{
+	if (w->weight[link] <= 0)
+		w->met[w->n_met++] = link;
+	w->weight[link] += weight;
+}
+
+bool links_spread(const struct network *w)
+{
+	return w->graph && w->c->fabric->adaptive;
+}
+
 int64_t links_split(const struct network *w, int64_t from, int64_t to)
 {
 	int64_t pairs = w->c->fabric->queue_pairs;
 
-	if (w->graph && w->c->fabric->adaptive)
-		return POOLED_FLOWS;
 	if (w->c->fabric->adaptive ||
 	    (!w->graph && from / w->per_leaf == to / w->per_leaf))
 		return 1;

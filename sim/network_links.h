@@ -20,6 +20,13 @@ struct bundle {
 	uint32_t link; /* the shared link they are */
 };
 
+/* What flows between two switches of a drawing under adaptive routing: network_drawn.c. */
+struct stream {
+	uint32_t from, to;
+	double weight;
+	size_t next; /* the one before it of those from the same switch, counted from 1; 0: none */
+};
+
 /* One rail of the fabric: with rail wiring they are alike but for their draws, so one is
  * laid out; with ToR wiring a node's NICs share a leaf, and all are, as in a graph. */
 struct network {
@@ -36,6 +43,12 @@ struct network {
 	uint32_t *leaf_link, *pod_link; /* the shared link each is */
 	struct bundle *bundle;		/* [n_bundles] of a drawing */
 	size_t n_bundles;
+	struct stream *stream; /* [n_streams] while network_find looks at some */
+	size_t n_streams, cap_streams;
+	size_t *last_stream; /* [switches] of those from each, counted from 1; 0: none */
+	double *passing;     /* [switches] zero, but for while a stream is spread */
+	size_t *first_end;   /* [switches + 1] where each one's ends begin */
+	uint32_t *end;	     /* the cable of each */
 	double *weight; /* [n_links] of flows while network_find looks at some; else zero */
 	uint32_t *met; /* [n_met] which have any */
 	size_t n_met;
@@ -57,13 +70,18 @@ bool links_join_all(const struct network *w, struct ft_error *err);
 /* How many flows one send is split into: queue pairs, or none need be told apart. */
 int64_t links_split(const struct network *w, int64_t from, int64_t to);
 
-/* The links of one part of a send between two nodes over a rail; how many. even: which
- * part, 0 to 1. */
+/* A part of a send between two nodes over a rail. */
 struct links_flow {
 	int64_t from, to, rail; /* nodes, and the NIC of each */
-	double even; /* adaptive routing: which part of the flow, from 0 to 1 */
 };
 
+/* More weight on a link. */
+void links_load(struct network *w, uint32_t link, double weight);
+
+/* Does a flow take all ways of a drawing at once? Else it has one. */
+bool links_spread(const struct network *w);
+
+/* The links of the flow's way, where it has one; how many. */
 size_t links_route(const struct network *w, gsl_rng *rng, const struct links_flow *f,
 		   uint32_t link[SHARE_HOPS]);
 

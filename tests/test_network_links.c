@@ -11,6 +11,7 @@
 
 #include "base/arena.h"
 #include "base/node.h"
+#include "sim/network_drawn.h"
 #include "tests/laid.h"
 
 enum { MOST_LINKS = 20000 };
@@ -73,7 +74,7 @@ static void walk_all(struct laid *l)
 	for (int64_t a = 0; a < w->nodes; a++)
 		for (int64_t b = 0; b < w->nodes; b++)
 			for (int64_t k = 0; a != b && k < 8; k++) {
-				struct links_flow f = { a, b, k % w->rails, 0 };
+				struct links_flow f = { a, b, k % w->rails };
 				size_t n = links_route(w, l->rng, &f, link), at = 2;
 
 				is(w, link[0], 'n', a, f.rail);
@@ -305,7 +306,7 @@ static void a_drawn_network_is_walked_by_its_cables(void **state)
 		.mem = &mem, .c = c, .nodes = 4, .part = &part, .n_parts = 1
 	};
 	uint32_t link[SHARE_HOPS], first;
-	struct links_flow f = { 0, 3, 0, 0 };
+	struct links_flow f = { 0, 3, 0 };
 	double by_x = 0, port;
 
 	(void)state;
@@ -333,14 +334,19 @@ static void a_drawn_network_is_walked_by_its_cables(void **state)
 	assert_int_equal(links_route(&w, rng, &f, link), 2);
 	f.to = 3;
 	((struct ft_fabric *)c->fabric)->adaptive = true;
-	assert_int_equal(links_split(&w, 0, 3), 16);
-	by_x = 0;
-	for (int i = 0; i < 16; i++) {
-		f.even = (i + 0.5) / 16;
-		assert_int_equal(links_route(&w, rng, &f, link), 4);
-		by_x += link[2] == first;
-	}
-	assert_int_equal((int)by_x, 12);
+	links_lay_out(&w, rng);
+	w.weight = ARENA_ARRAY(&mem, w.n_links, double);
+	w.met = ARENA_ARRAY(&mem, w.n_links, uint32_t);
+	assert_int_equal(links_split(&w, 0, 3), 1);
+	assert_int_equal(links_route(&w, rng, &f, link), 2);
+	drawn_add(&w, &f, 8);
+	drawn_add(&w, &f, 4);
+	drawn_spread(&w);
+	near_frac(w.weight[first], 9, 1e-12);
+	near_frac(w.weight[first + 4], 9, 1e-12);
+	near_frac(w.weight[first + 3], 3, 1e-12);
+	near_frac(w.weight[first + 7], 3, 1e-12);
+	assert_int_equal(w.n_met, 4);
 	gsl_rng_free(rng);
 	ft_cluster_free(c);
 	arena_release(&mem);
@@ -397,7 +403,7 @@ static double slowest_solved(const struct network *w, size_t part, int64_t by)
 		to = w->order[i + by];
 		split = links_split(w, from, to);
 		for (int64_t k = 0; k < w->rails * split; k++) {
-			struct links_flow f = { from, to, k / split, 0.5 };
+			struct links_flow f = { from, to, k / split };
 			uint32_t link[SHARE_HOPS];
 			size_t hops = links_route(w, rng, &f, link);
 			float use[SHARE_HOPS];
