@@ -2,6 +2,7 @@
 #include "sim/network_drawn.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "base/arena.h"
 
@@ -10,16 +11,103 @@ static uint32_t way_of(const struct network *w, size_t c, bool back)
 	return (uint32_t)(2 * (w->nodes * w->rails + (int64_t)c) + back);
 }
 
-/* At least one of a group of cables is left: the graph stays in one piece. */
+/* The cables at each switch. */
+static void find_ends(struct network *w)
+{
+	const struct ft_switch_graph *g = w->graph;
+	size_t *at = ARENA_ARRAY(w->mem, g->n_switches, size_t);
+
+	w->first_end = ARENA_ARRAY(w->mem, g->n_switches + 1, size_t);
+	w->end = ARENA_ARRAY(w->mem, 2 * g->n_cables, uint32_t);
+	for (size_t c = 0; c < g->n_cables; c++) {
+		w->first_end[g->cable[c].a + 1]++;
+		w->first_end[g->cable[c].b + 1]++;
+	}
+	for (size_t s = 0; s < g->n_switches; s++) {
+		w->first_end[s + 1] += w->first_end[s];
+		at[s] = w->first_end[s];
+	}
+	for (size_t c = 0; c < g->n_cables; c++) {
+		w->end[at[g->cable[c].a]++] = (uint32_t)c;
+		w->end[at[g->cable[c].b]++] = (uint32_t)c;
+	}
+}
+
+/* How many cables that work lead from a switch to each other, no more than ways may have; a wave. */
+static void measure(const struct network *w, uint32_t start, uint8_t *far,
+		    uint32_t *queue)
+{
+	const struct ft_switch_graph *g = w->graph;
+	size_t first = 0, last = 0;
+
+	far[start] = 0;
+	queue[last++] = start;
+	for (; first < last && far[queue[first]] < FT_GRAPH_HOPS; first++) {
+		uint32_t at = queue[first];
+
+		for (size_t i = w->first_end[at]; i < w->first_end[at + 1]; i++) {
+			const struct ft_cable *c = &g->cable[w->end[i]];
+			uint32_t next = (uint32_t)(c->a == at ? c->b : c->a);
+
+			if (!w->working[w->end[i]] || far[next] != FT_UNREACHED)
+				continue;
+			far[next] = (uint8_t)(far[at] + 1);
+			queue[last++] = next;
+		}
+	}
+}
+
+static const uint8_t *measure_all(const struct network *w)
+{
+	size_t n = w->graph->n_switches;
+	uint8_t *far = ARENA_ARRAY(w->mem, n * n, uint8_t);
+	uint32_t *queue = ARENA_ARRAY(w->mem, n, uint32_t);
+
+	memset(far, FT_UNREACHED, n * n);
+	for (size_t s = 0; s < n; s++)
+		measure(w, (uint32_t)s, far + s * n, queue);
+	return far;
+}
+
 void drawn_set_cables(struct network *w, gsl_rng *rng)
 {
-	for (size_t i = 0; i < w->graph->n_cables; i++) {
-		const struct ft_cable *c = &w->graph->cable[i];
-		int64_t n = links_working(w, rng, c->count);
+	const struct ft_switch_graph *g = w->graph;
+	bool gone = false;
 
+	find_ends(w);
+	w->last_stream = ARENA_ARRAY(w->mem, g->n_switches, size_t);
+	w->passing = ARENA_ARRAY(w->mem, g->n_switches, double);
+	w->working = ARENA_ARRAY(w->mem, g->n_cables, int64_t);
+	for (size_t i = 0; i < g->n_cables; i++) {
+		const struct ft_cable *c = &g->cable[i];
+
+		w->working[i] = links_working(w, rng, c->count);
 		w->capacity[way_of(w, i, false)] = w->capacity[way_of(w, i, true)] =
-			c->bytes_per_s * (double)(n ? n : 1);
+			c->bytes_per_s * (double)w->working[i];
+		gone |= !w->working[i];
 	}
+	w->distance = gone ? measure_all(w) : g->distance;
+}
+
+bool drawn_joins_all(const struct network *w, struct ft_error *err)
+{
+	const struct ft_switch_graph *g = w->graph;
+
+	for (size_t i = 0; i < g->n_attaches; i++)
+		for (size_t k = 0; k < i; k++) {
+			size_t a = g->attach[k].to, b = g->attach[i].to;
+
+			if (w->distance[a * g->n_switches + b] > FT_GRAPH_HOPS)
+				return ft_fail(
+					err, NULL,
+					"imperfections: with these failed uplinks no "
+					"way of at most %d cables is left between %s "
+					"and %s; lower failed_uplinks_frac (%g), or "
+					"choose another seed",
+					(int)FT_GRAPH_HOPS, g->name[a], g->name[b],
+					w->c->imperfections.failed_uplinks_frac);
+		}
+	return true;
 }
 
 /* ---- bundles ---------------------------------------------------------------------- */
@@ -147,14 +235,14 @@ void drawn_find_bundles(struct network *w)
 
 /* ---- ways --------------------------------------------------------------------------- */
 
-/* Where a cable leads from a switch, if that is nearer to the end, from which `left` counts; else
- * the switch itself. */
+/* Where a cable leads from a switch, if it works and that is nearer to the end, from which `left` counts;
+ * else the switch itself. */
 static size_t nearer(const struct network *w, const uint8_t *left, size_t c, size_t at)
 {
 	const struct ft_cable *k = &w->graph->cable[c];
 	size_t next = k->a == at ? k->b : k->b == at ? k->a : at;
 
-	return left[next] + 1 == left[at] ? next : at;
+	return w->working[c] && left[next] + 1 == left[at] ? next : at;
 }
 
 /* One cable nearer each time, by lot over those that lead there. */
@@ -164,7 +252,7 @@ size_t drawn_route(const struct network *w, gsl_rng *rng, const struct links_flo
 	const struct ft_switch_graph *g = w->graph;
 	size_t at = (size_t)ft_graph_switch_of(g, f->from, f->rail), hops = 0;
 	size_t end = (size_t)ft_graph_switch_of(g, f->to, f->rail);
-	const uint8_t *left = g->distance + end * g->n_switches;
+	const uint8_t *left = w->distance + end * g->n_switches;
 
 	while (at != end && !links_spread(w)) {
 		int64_t ways = 0, lot;
@@ -172,11 +260,11 @@ size_t drawn_route(const struct network *w, gsl_rng *rng, const struct links_flo
 
 		for (c = 0; c < g->n_cables; c++)
 			if (nearer(w, left, c, at) != at)
-				ways += g->cable[c].count;
+				ways += w->working[c];
 		lot = (int64_t)gsl_rng_uniform_int(rng, (unsigned long)ways);
 		for (c = 0; lot >= 0; c++) {
 			next = nearer(w, left, c, at);
-			lot -= next != at ? g->cable[c].count : 0;
+			lot -= next != at ? w->working[c] : 0;
 		}
 		link[hops++] = way_of(w, c - 1, g->cable[c - 1].b == at);
 		at = next;
@@ -185,32 +273,6 @@ size_t drawn_route(const struct network *w, gsl_rng *rng, const struct links_flo
 }
 
 /* ---- all ways at once ------------------------------------------------------------------ */
-
-void drawn_find_ends(struct network *w)
-{
-	const struct ft_switch_graph *g = w->graph;
-	size_t *at;
-
-	if (!links_spread(w))
-		return;
-	w->first_end = ARENA_ARRAY(w->mem, g->n_switches + 1, size_t);
-	w->end = ARENA_ARRAY(w->mem, 2 * g->n_cables, uint32_t);
-	w->last_stream = ARENA_ARRAY(w->mem, g->n_switches, size_t);
-	w->passing = ARENA_ARRAY(w->mem, g->n_switches, double);
-	at = ARENA_ARRAY(w->mem, g->n_switches, size_t);
-	for (size_t c = 0; c < g->n_cables; c++) {
-		w->first_end[g->cable[c].a + 1]++;
-		w->first_end[g->cable[c].b + 1]++;
-	}
-	for (size_t s = 0; s < g->n_switches; s++) {
-		w->first_end[s + 1] += w->first_end[s];
-		at[s] = w->first_end[s];
-	}
-	for (size_t c = 0; c < g->n_cables; c++) {
-		w->end[at[g->cable[c].a]++] = (uint32_t)c;
-		w->end[at[g->cable[c].b]++] = (uint32_t)c;
-	}
-}
 
 void drawn_add(struct network *w, const struct links_flow *f, double weight)
 {
@@ -234,22 +296,21 @@ void drawn_add(struct network *w, const struct links_flow *f, double weight)
 /* What has come to a switch goes on, to each cable that leads nearer as much. */
 static void pass_on(struct network *w, const uint8_t *left, size_t at)
 {
-	const struct ft_switch_graph *g = w->graph;
 	double each = 0;
 
 	for (size_t i = w->first_end[at]; i < w->first_end[at + 1]; i++)
 		if (nearer(w, left, w->end[i], at) != at)
-			each += (double)g->cable[w->end[i]].count;
+			each += (double)w->working[w->end[i]];
 	each = w->passing[at] / each;
 	for (size_t i = w->first_end[at]; i < w->first_end[at + 1]; i++) {
-		const struct ft_cable *c = &g->cable[w->end[i]];
-		size_t next = nearer(w, left, w->end[i], at);
+		uint32_t c = w->end[i];
+		size_t next = nearer(w, left, c, at);
+		double goes = each * (double)w->working[c];
 
 		if (next == at)
 			continue;
-		links_load(w, way_of(w, w->end[i], c->b == at),
-			   each * (double)c->count);
-		w->passing[next] += each * (double)c->count;
+		links_load(w, way_of(w, c, w->graph->cable[c].b == at), goes);
+		w->passing[next] += goes;
 	}
 	w->passing[at] = 0;
 }
@@ -260,7 +321,7 @@ void drawn_spread(struct network *w)
 
 	while (w->n_streams) {
 		const struct stream *s = &w->stream[--w->n_streams];
-		const uint8_t *left = g->distance + s->to * g->n_switches;
+		const uint8_t *left = w->distance + s->to * g->n_switches;
 
 		w->last_stream[s->from] = 0;
 		w->passing[s->from] = s->weight;

@@ -14,14 +14,14 @@
 
 #include "sim/network_links.h"
 
-/* Capacities of the cables, with the faults drawn from rng. */
+/* Capacities of the cables, with the faults drawn from rng, and how far switches are over those left. */
 void drawn_set_cables(struct network *network, gsl_rng *rng);
+
+/* Is a way left between any two switches with nodes? */
+bool drawn_joins_all(const struct network *network, struct ft_error *err);
 
 /* Bundles, and the shared link each is. */
 void drawn_find_bundles(struct network *network);
-
-/* Under adaptive routing, the cables at each switch. */
-void drawn_find_ends(struct network *network);
 
 /* The cables of a flow; how many: none where it takes all of them. */
 size_t drawn_route(const struct network *network, gsl_rng *rng,

@@ -190,7 +190,6 @@ void links_lay_out(struct network *w, gsl_rng *rng)
 	if (w->graph) {
 		drawn_set_cables(w, rng);
 		drawn_find_bundles(w);
-		drawn_find_ends(w);
 		return;
 	}
 	set_clos(w, rng);
@@ -217,8 +216,10 @@ static bool joined(const struct network *w, int64_t a, int64_t b)
 
 bool links_join_all(const struct network *w, struct ft_error *err)
 {
-	if (w->graph || w->c->imperfections.failed_uplinks_frac <= 0)
+	if (w->c->imperfections.failed_uplinks_frac <= 0)
 		return true; /* some spine works, and with it an uplink of each leaf */
+	if (w->graph)
+		return drawn_joins_all(w, err);
 	for (int64_t a = 0; a < w->leaves; a++)
 		for (int64_t b = 0; b < a; b++)
 			if (!joined(w, a, b))

@@ -49,6 +49,8 @@ struct network {
 	double *passing;     /* [switches] zero, but for while a stream is spread */
 	size_t *first_end;   /* [switches + 1] where each one's ends begin */
 	uint32_t *end;	     /* the cable of each */
+	int64_t *working;    /* [cables] of a group those that have not failed */
+	const uint8_t *distance; /* the graph's, over cables that work */
 	double *weight; /* [n_links] of flows while network_find looks at some; else zero */
 	uint32_t *met; /* [n_met] which have any */
 	size_t n_met;
