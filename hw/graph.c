@@ -267,6 +267,14 @@ static int64_t most_below(const struct ft_switch_graph *g, int64_t nodes, int64_
 	return most;
 }
 
+static bool is_leaf(const struct ft_switch_graph *g, size_t s)
+{
+	for (size_t i = 0; i < g->n_attaches; i++)
+		if (g->attach[i].to == s)
+			return true;
+	return false;
+}
+
 /* Each NIC has a place, and no switch more cables than ports. */
 static bool check_ports(const struct ft_fabric *fabric, int64_t nodes, int64_t nics,
 			int64_t *down, struct ft_error *err)
@@ -288,16 +296,19 @@ static bool check_ports(const struct ft_fabric *fabric, int64_t nodes, int64_t n
 		}
 	for (size_t s = 0; s < g->n_switches; s++) {
 		int64_t used = down[s];
+		int64_t ports = fabric->upper_radix && !is_leaf(g, s) ?
+					fabric->upper_radix :
+					fabric->radix;
 
 		for (size_t c = 0; c < g->n_cables; c++)
 			if (g->cable[c].a == s || g->cable[c].b == s)
 				used += g->cable[c].count;
-		if (used > fabric->radix)
+		if (used > ports)
 			return ft_fail(err, NULL,
 				       "fabric %s: %lld cables end at %s, "
 				       "a switch of %lld ports",
 				       fabric->name, (long long)used, g->name[s],
-				       (long long)fabric->radix);
+				       (long long)ports);
 	}
 	return true;
 }
@@ -315,10 +326,8 @@ bool graph_topology(const struct ft_fabric *fabric, int64_t nodes, int64_t nics,
 	t->tiers = (g->diameter + 1) / 2 + 1;
 	t->endpoints = t->cables_node_leaf = nodes * nics;
 	for (size_t s = 0; s < g->n_switches; s++) {
-		bool leaf = false;
+		bool leaf = is_leaf(g, s);
 
-		for (size_t i = 0; i < g->n_attaches; i++)
-			leaf |= g->attach[i].to == s;
 		t->leaf += leaf;
 		t->spine += !leaf;
 		t->leaf_down = down[s] > t->leaf_down ? down[s] : t->leaf_down;

@@ -165,10 +165,46 @@ static void a_drawn_network_is_counted(void **state)
 	assert_true(several > DRAWS / 10);
 }
 
+/* Two leaves of 16 ends each, and a spine of as many, which has ports of its own. */
+static void switches_above_leaves_have_their_own_radix(void **state)
+{
+	static const struct {
+		int radix, upper;
+		const char *why; /* NULL: enough */
+	} cases[] = {
+		{ 16, 0, NULL },
+		{ 16, 16, NULL },
+		{ 64, 16, NULL },
+		{ 64, 14, "16 cables end at x, a switch of 14 ports" },
+		{ 14, 64, "16 cables end at a, a switch of 14 ports" },
+		{ 14, 0, "16 cables end at a, a switch of 14 ports" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		struct arena mem = { 0 };
+		struct ft_error err = { .text = "" };
+		const char *text = arena_printf(
+			&mem,
+			"{gpu: h100-sxm, gpus: 16, fabric: {extends: ib-ndr-rail, wiring: graph, switch.radix: %d, switch.upper_radix: %d, "
+			"graph: {switches: [a, b, x], attach: [{nodes: [0, 0], switch: a}, {nodes: [1, 1], switch: b}], "
+			"cables: [{from: a, to: x, count: 8}, {from: b, to: x, count: 8}]}}}",
+			cases[i].radix, cases[i].upper);
+		struct ft_cluster *c = ft_cluster_load(
+			node_read_text(&mem, "c", text, strlen(text), &err), &err);
+
+		assert_int_equal(c != NULL, !cases[i].why);
+		assert_true(c || strstr(err.text, cases[i].why));
+		ft_cluster_free(c);
+		arena_release(&mem);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_drawn_network_is_counted),
+		cmocka_unit_test(switches_above_leaves_have_their_own_radix),
 	};
 
 	return cmocka_run_group_tests_name("drawn by hand", tests, NULL, NULL);
