@@ -245,6 +245,16 @@ static bool carries(const struct table *t, const char *item, int64_t modules,
 		       bytes_per_s * 8e-9);
 }
 
+/* Of a port above the leaves: a cable of a drawing may have another rate than those below. */
+static double upper_port(const struct ft_fabric *f)
+{
+	double most = f->graph ? 0 : f->port_bytes_per_s.value;
+
+	for (size_t i = 0; f->graph && i < f->graph->n_cables; i++)
+		most = fmax(most, f->graph->cable[i].bytes_per_s);
+	return most;
+}
+
 static bool add_links(struct table *t, struct ft_error *err)
 {
 	const struct ft_topology *net = &t->c->topology;
@@ -262,8 +272,8 @@ static bool add_links(struct table *t, struct ft_error *err)
 		     nic * (double)f->nic_ports_per_optic / (double)times, err) ||
 	    !carries(t, at_leaf, net->optics_leaf_node,
 		     nic / (double)f->planes * (double)f->ports_per_optic, err) ||
-	    !carries(t, leaf, net->optics_leaf_spine, port * (double)f->ports_per_optic,
-		     err))
+	    !carries(t, leaf, net->optics_leaf_spine,
+		     upper_port(f) * (double)f->ports_per_optic, err))
 		return false;
 	add_reach(t, NODE_LEAF, at_node, f->optics, "optics in nodes",
 		  times * net->optics_node);

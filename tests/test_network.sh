@@ -25,6 +25,7 @@ ok "two switches of one name" refused "two switches 'leaf0'" 's/leaf0, leaf1,/le
 ok "NICs attached twice" refused "attached to leaf1 already" 's/nodes: \[8, 11\]/nodes: [7, 11]/'
 ok "a node without a switch" refused "node 15 is not attached to a switch" 's/nodes: \[12, 15\]/nodes: [12, 14]/'
 ok "a cable of no capacity" refused "rate" 's/from: leaf0, to: spine1, count: 4/from: leaf0, to: spine1, rate: 0 Gb\/s/'
+ok "nor one that its modules do not carry" refused "the module optic-[^ ]* carries 800 Gb/s, and the ports that share one 3200" 's/from: leaf0, to: spine1, count: 4/from: leaf0, to: spine1, rate: 1600 Gb\/s/'
 ok "a cable to itself" refused "joins two switches" 's/from: leaf0, to: spine1/from: leaf0, to: leaf0/'
 ok "a pair of switches joined twice" refused "joined twice" 's/from: leaf0, to: spine1/from: leaf0, to: spine0/'
 ok "a network in two pieces" refused "there is no path from" '/from: leaf3/d'
