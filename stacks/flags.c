@@ -82,6 +82,7 @@ static const struct flag {
 	OFF(plain_caps),
 	OFF(blocking_launches),
 	OFF(plain_rotary),
+	OFF(plain_gates),
 	OFF(unsharded_pipeline),
 	OFF(reduces_at_flush),
 	OFF(split_backward),

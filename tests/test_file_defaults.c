@@ -170,6 +170,7 @@ static const struct absent of_stack[] = {
 	STACK("loss_in_root", loss_in_root, TRUTH, false),
 	STACK("plain_sinks", plain_sinks, TRUTH, false),
 	STACK("plain_rotary", plain_rotary, TRUTH, false),
+	STACK("plain_gates", plain_gates, TRUTH, false),
 	STACK("blocking_launches", blocking_launches, TRUTH, false),
 	STACK("receive_sync", receive_sync, TRUTH, false),
 	STACK("messages_in_turn", messages_in_turn, TRUTH, false),

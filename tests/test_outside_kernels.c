@@ -1,5 +1,5 @@
 /*
- * tests/test_outside_kernels.c - what operations do where no fused kernel runs: rotary positions (plain_rotary),
+ * tests/test_outside_kernels.c - what operations do where no fused kernel runs: rotary positions (plain_rotary), gates (plain_gates),
  * attention sinks behind FlexAttention (sink_attention), and tokens on their way to experts (routing)
  *
  * Bytes are counted from NeMo AutoModel's functions of October 2025, as traces/rotary.c and sinks.c say.
@@ -161,6 +161,38 @@ static void keys_of_latent_attention_are_laid_out(void **state)
 	drop(&p);
 }
 
+/* silu and a product; backward eleven operations. What is kept stays, and so does all else. */
+static void gates_run_by_operations(void **state)
+{
+	double features = LAYERS * TOKENS * 14336;
+	struct parts p;
+	double all, back, kept;
+
+	(void)state;
+	build(&p, "{name: llama3-8b, num_hidden_layers: 2}", PLAN, "megatron-core", 1);
+	all = sum_of(p.graph, NULL).bytes;
+	back = sum_of(p.graph, "activation_back").bytes;
+	kept = segment_of(p.graph, "forward")->net_bytes[FT_MEMORY_ACTIVATIONS];
+	near_frac(sum_of(p.graph, "activation").bytes, 6 * features, 1e-12);
+	p.stack->layout.plain_gates = true;
+	rebuild(&p);
+	near_frac(sum_of(p.graph, "activation").bytes, 10 * features, 1e-12);
+	near_frac(sum_of(p.graph, "activation_back").bytes, 58 * features, 1e-12);
+	near_frac(sum_of(p.graph, NULL).bytes, all - back + (58 + 10 - 6) * features,
+		  1e-12);
+	near_frac(segment_of(p.graph, "forward")->net_bytes[FT_MEMORY_ACTIVATIONS],
+		  kept, 1e-12);
+	/* PyTorch's own gates are operations already */
+	drop(&p);
+	build(&p, "{name: llama3-8b, num_hidden_layers: 2}", PLAN,
+	      "torchtitan-2025-eager", 1);
+	all = sum_of(p.graph, NULL).bytes;
+	p.stack->layout.plain_gates = true;
+	rebuild(&p);
+	near_frac(sum_of(p.graph, NULL).bytes, all, 1e-12);
+	drop(&p);
+}
+
 /* The scaled output is a product's input: what does not keep it scales again before that product's backward. */
 static void scaled_outputs_are_kept_or_scaled_again(void **state)
 {
@@ -257,6 +289,7 @@ int main(void)
 		cmocka_unit_test(tokens_reach_experts_by_indexing),
 		cmocka_unit_test(sinks_scale_what_flex_attention_returns),
 		cmocka_unit_test(keys_of_latent_attention_are_laid_out),
+		cmocka_unit_test(gates_run_by_operations),
 		cmocka_unit_test(unfused_scores_take_the_sinks_themselves),
 		cmocka_unit_test(scaled_outputs_are_kept_or_scaled_again),
 		cmocka_unit_test(up_projections_turn_and_lay_out_again),

@@ -9,7 +9,6 @@
 
 /* Files: the stack itself, and the one that it may extend. */
 enum { MINE, UNDER, FILES, DRAWS = 120 };
-
 static uint64_t seed = 47;
 
 #define N_OF(list) (sizeof(list) / sizeof(*(list)))
@@ -92,6 +91,7 @@ static const struct {
 	TRUTH(windows),
 	TRUTH(plain_sinks),
 	TRUTH(plain_rotary),
+	TRUTH(plain_gates),
 	TRUTH(blocking_launches),
 };
 

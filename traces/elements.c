@@ -101,6 +101,17 @@ double gelu_kept(const struct builder *b)
 	return w ? w->kept : 0;
 }
 
+/* Megatron Core's gate of SiLU and its gradient as they are written where nothing compiles them (its fusions/fused_bias_swiglu.py and
+ * jit.py, read 2026-11-30): silu and a product; backward two sigmoids, 1 - s, x (1 - s), 1 + that, four products, silu and both halves
+ * joined. What reads or writes one half of a row of two is not told apart. */
+static const struct coefficients plain_gate[] = { { .f = 10, .launches = 2 },
+						  { .f = 58, .launches = 11 } };
+
+static bool gates_by_operations(const struct builder *b)
+{
+	return b->rules->plain_gates && b->rules->fusion == FT_FUSION_KERNELS;
+}
+
 void put_activation(struct builder *b, const struct layer_sizes *s, const char *name,
 		    bool backward)
 {
@@ -109,6 +120,8 @@ void put_activation(struct builder *b, const struct layer_sizes *s, const char *
 
 	if (gates_apart(b))
 		put_element(b, s, name, "swiglu", tanh_gate[backward]);
+	else if (b->model->activation == FT_SWIGLU && gates_by_operations(b))
+		put_element(b, s, name, "swiglu", plain_gate[backward]);
 	else if (b->model->activation == FT_SWIGLU)
 		put_element(b, s, name, "swiglu", backward ? r->gated_back : r->gated);
 	else if (w)

@@ -226,6 +226,7 @@ struct ft_layout_rules {
 	bool plain_caps;       /* nor is that whose scores are capped */
 	bool blocking_launches; /* the host waits for each kernel (CUDA_LAUNCH_BLOCKING=1) */
 	bool plain_rotary; /* rotary positions by operations, whatever `fusion` says */
+	bool plain_gates; /* dense MLPs' gates by operations, where `fusion` is kernels */
 	int64_t vocab_multiple; /* of a model that says none: words are padded to so many times tp */
 	int64_t attention_block; /* of unfused attention: tokens a side of a block of scores, none of which above
 				  * the diagonal is computed or any is kept; 0: the whole square */
