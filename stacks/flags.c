@@ -40,6 +40,7 @@ static const struct flag {
 	OFF(autocast),
 	OFF(autocast_always),
 	OFF(backward_outside_autocast),
+	OFF(uncached_autocast),
 	OFF(masks_always),
 	OFF(pads_products),
 	OFF(dropout),

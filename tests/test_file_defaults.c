@@ -137,6 +137,7 @@ static const struct absent of_stack[] = {
 	STACK("masks_always", masks_always, TRUTH, false),
 	STACK("autocast_always", autocast_always, TRUTH, false),
 	STACK("backward_outside_autocast", backward_outside_autocast, TRUTH, false),
+	STACK("uncached_autocast", uncached_autocast, TRUTH, false),
 	STACK("dropout", dropout, TRUTH, false),
 	STACK("gradient_fusion", gradient_fusion, TRUTH, true),
 	STACK("ignored_experts", ignored_experts, TRUTH, false),

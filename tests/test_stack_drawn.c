@@ -36,6 +36,7 @@ static const struct {
 	TRUTH(autocast),
 	TRUTH(autocast_always),
 	TRUTH(backward_outside_autocast),
+	TRUTH(uncached_autocast),
 	TRUTH(masks_always),
 	TRUTH(unwrapped_alone),
 	TRUTH(pads_products),
@@ -133,10 +134,8 @@ enum {
 	TRUTHS = N_OF(truths),
 	AMOUNTS = N_OF(amounts),
 	RATES = N_OF(rates),
-	SPLITS = 6,
-	SHARDINGS = 5,
-	GENERATIONS = 3,
 };
+enum { SPLITS = 6, SHARDINGS = 5, GENERATIONS = 3 };
 
 /* ---- what these say -------------------------------------------------------------------------- */
 

@@ -126,7 +126,7 @@ static double layer_gradient_bytes(const struct builder *b, int64_t layer)
 }
 
 /* Autocast's copies of weights stay for the backward pass, which frees them. Those of a layer that runs again are held by
- * autocast alone; where only the forward pass runs under it (Trainer, and loops as PyTorch's documents advise) they go with the loss, and are made anew by the
+ * autocast alone; where only the forward pass runs under it (Trainer, and loops as PyTorch's documents advise) they go with the loss, or with the layer where autocast has no cache, and are made anew by the
  * backward pass. Source: PyTorch's autocast_mode.cpp (cached_cast, clear_cache), Transformers' Trainer.compute_loss under
  * compute_loss_context_manager (read 2026-11-29). */
 static bool copies_go_early(const struct builder *b, int64_t layer)
@@ -146,7 +146,7 @@ double early_copies(const struct builder *b)
 
 	for (int64_t l = 0; l < b->model->n_layers; l++)
 		sum += copies_go_early(b, l) ? copies_of(b, b->unit[l]) : 0;
-	return sum;
+	return b->rules->uncached_autocast ? 0 : sum;
 }
 
 void copies_bytes(struct builder *b, double copies, bool backward, bool again)
@@ -154,7 +154,8 @@ void copies_bytes(struct builder *b, double copies, bool backward, bool again)
 	if (!b->autocast || b->part == PART_WEIGHTS)
 		return;
 	if (again)
-		takes(b, FT_MEMORY_OTHER, backward ? 0 : copies, copies);
+		takes(b, FT_MEMORY_OTHER,
+		      backward || b->rules->uncached_autocast ? 0 : copies, copies);
 	else
 		takes(b, FT_MEMORY_OTHER, backward ? -copies : copies,
 		      backward ? 0 : copies);

@@ -152,6 +152,7 @@ struct ft_layout_rules {
 	bool loss_in_operations; /* on fp32, a kernel each, as nanotron has it */
 	bool autocast;		 /* fp32 weights, cast to 16 bit each forward */
 	bool autocast_always; /* forward runs under it whatever the weights' format */
+	bool uncached_autocast; /* copies of a recomputed layer's weights go with its forward pass */
 	bool backward_outside_autocast; /* it ends with the loss, and its copies of weights with it */
 	bool dropout;			/* masks are drawn and kept */
 	bool gradient_fusion;	 /* wgrad adds into the fp32 gradient itself */
