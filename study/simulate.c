@@ -124,7 +124,27 @@ double checkpoint_bytes(const struct ft_scenario *s)
 	       trained * ft_optimizer_state_bytes(p->optimizer, width) - width * once;
 }
 
-/* What is predicted: another plan of it has the same error, another GPU or stack its own. GPU and model go by what
+/* A stack by what it takes: one that extends it and changes nothing is the same. */
+static void digest_stack(struct ft_digest *d, const struct ft_stack *k)
+{
+	const double is[] = {
+		k->gap_s.value,
+		k->gemm_factor.value,
+		k->attention_factor.value,
+		k->memory_factor.value,
+		k->collective_factor.value,
+		k->dispatcher_factor.value,
+		k->layout.fusion,
+		k->layout.tensor_parallel,
+	};
+
+	digest_text(d, k->layout.attention);
+	digest_bytes(d, is, sizeof(is));
+	for (int i = 0; i < FT_HOSTS; i++)
+		digest_bytes(d, &k->host_s[i].value, sizeof(k->host_s[i].value));
+}
+
+/* What is predicted: another plan of it has the same error, another GPU or stack its own. They and the model go by what
  * they are, since a scenario can tell the same ones in other words. */
 static uint64_t job_of_prediction(const struct ft_scenario *s)
 {
@@ -145,7 +165,7 @@ static uint64_t job_of_prediction(const struct ft_scenario *s)
 	struct ft_digest d = { 0 };
 	uint64_t job;
 
-	digest_text(&d, s->stack->name);
+	digest_stack(&d, s->stack);
 	digest_text(&d, gpu->vendor);
 	digest_bytes(&d, is, sizeof(is));
 	digest_text(&d, ft_dtype_name(s->plan->precision));

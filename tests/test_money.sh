@@ -170,7 +170,7 @@ ok "a module carries no more than its rate" sh -c "! $f bom examples/01-first-an
 ok "spare nodes that no port is bought for are told" sh -c "$f bom examples/01-first-answer/h100.yaml | grep -q '^The 2 spare nodes have no ports'"
 ok "one that works, one that stands" sh -c "$f simulate $a --set cluster.gpus=7 --set 'training.parallel={}' --set training.global_batch_size=7 | grep -q '^1 of the 8 GPUs that are bought stands idle.* of the 7 that work\.' && $f simulate $a --set cluster.gpus=1 --set 'training.parallel={}' | grep -q '^7 of the 8 .* stand idle.* of the 1 that works\.'"
 digits() { # a small job's days, dollars, energy and failures are told in three digits or more
-	$f simulate $a --set cluster.gpus=64 --set training.parallel.pp=1 --tokens 1G | awk '/^the cluster as given/ { for (i = 7; i <= NF; i++) { d = $i; gsub(/[.,]/, "", d); sub(/^0*/, "", d); if (length(d) < 3) bad = $i; n++ } } END { exit bad != "" || n != 8 }'
+	$f simulate $a --set cluster.gpus=64 --set training.parallel.pp=1 --tokens 1G | awk '/^the cluster as given  / { for (i = 7; i <= NF; i++) { d = $i; gsub(/[.,]/, "", d); sub(/^0*/, "", d); if (length(d) < 3) bad = $i; n++ } } END { exit bad != "" || n != 8 }'
 }
 ok "a fleet that trains little is told as exactly" digits
 rows() { # N ARGUMENT...: the report's table of prices has so many rows of given ones

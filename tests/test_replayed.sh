@@ -58,10 +58,11 @@ training.moe_dispatcher=deepep
 stack=generic
 stack=megatron-bridge-26
 Y
-# every model; every stack, in each plan that it runs, on either vendor's GPUs
+# every model; every stack, in each plan that it runs, on either vendor's GPUs; attention of Blackwell's alone on one of those
 any() { # the first of these that the program takes, at least
 	tried=0
-	for gpu in h100-sxm mi300x; do
+	for gpu in h100-sxm mi300x b200; do
+		[ $gpu != b200 ] || [ $tried = 0 ] || continue
 		for plan in "sharding: fsdp" "sharding: ddp" "sharding: zero2" "sharding: zero1, precision: fp8, parallel: {tp: 4, pp: 2}"; do
 			printf 'cluster: {gpu: %s, gpus: 64}\n%s\ntraining: {sequence_length: 2048, global_batch_size: 64, %s}\n' $gpu "$1" "$plan" >"$tmp/m.yaml"
 			$f simulate "$tmp/m.yaml" --json >"$tmp/a.json" 2>"$tmp/o" || continue

@@ -39,7 +39,7 @@ ok "a library that trains no tokens ahead refuses a model of them" fails 1 "trai
 	--set 'model={name: glm4.5-air, num_hidden_layers: 4, num_nextn_predict_layers: 1}' --set training.parallel={} --set stack=transformers-5-compile
 own_defaults() { # what a stack says of itself it runs, of one GPU as of eight
 	for s in $("$f" list stacks | awk 'NR > 1 && $1 != "name" { print $1 }'); do
-		case $s in mi300x-* | primus-* | mlperf-rocm-* | *-rocm-*) gpu=mi300x ;; rocm-*) gpu=mi250 ;; *) gpu=h100-sxm ;; esac
+		case $s in mi300x-* | primus-* | mlperf-rocm-* | *-rocm-*) gpu=mi300x ;; rocm-*) gpu=mi250 ;; *-fa4) gpu=b200 ;; *) gpu=h100-sxm ;; esac
 		echo "{model: {name: llama3-8b, num_hidden_layers: 2}, stack: $s, cluster: {gpu: $gpu, gpus: 8}, training: {sequence_length: 2048, global_batch_size: 64}}" >"$tmp/own.yaml"
 		"$f" simulate "$tmp/own.yaml" --quiet >/dev/null && "$f" simulate "$tmp/own.yaml" --quiet --set cluster.gpus=1 >/dev/null || return 1
 	done
