@@ -61,6 +61,12 @@ static bool again_some(const struct ft_scenario *s)
 	return s->plan->recompute == FT_RECOMPUTE_SELECTIVE;
 }
 
+/* Not graphs of routers where no layer has one. */
+static bool graphs_something(const struct ft_scenario *s)
+{
+	return s->plan->graphs != FT_GRAPHS_ROUTER || routed(s);
+}
+
 static bool split(const struct ft_scenario *s)
 {
 	return s->plan->tp > 1;
@@ -119,6 +125,8 @@ static const struct idle_key keys[] = {
 	  "false" },
 	{ "grouped_experts", ROUTED, NULL },
 	{ "fused_experts", ROUTED, "false" },
+	{ "cuda_graphs", graphs_something,
+	  "as partial or full in a model without experts", NULL },
 };
 enum { KEYS = sizeof(keys) / sizeof(*keys) };
 
@@ -148,6 +156,11 @@ static bool each_may_reduce(const struct ft_scenario *s)
 	       !s->stack->layout.unsharded_pipeline;
 }
 
+static bool several(const struct ft_scenario *s)
+{
+	return !sharded_units(s) || s->plan->micro_batches > 1;
+}
+
 static bool one_kernel(const struct ft_scenario *s)
 {
 	return !ft_stack_unfused(s->stack, s->model->sinks,
@@ -172,6 +185,8 @@ static bool saves(const struct ft_scenario *s)
 static const struct idle_key told[] = {
 	{ "training.sync_each_micro_batch", each_may_reduce,
 	  "without a pipeline, which reduces behind its last micro-batch under this stack",
+	  "true" },
+	{ "training.sync_each_micro_batch", several, "with several micro-batches",
 	  "true" },
 	{ "training.sequence_parallel", split, "with tp above 1", "false" },
 	{ "training.attention_precision", one_kernel, "where attention is one kernel",

@@ -39,6 +39,7 @@ static const struct {
 	{ "grouped_experts", "false", ROUTED, "sharding: zero1", NULL },
 	{ "fused_experts", "true", ROUTED, "sharding: zero1", "false" },
 	{ "expert_precision", "bf16", ROUTED, "precision: fp8", NULL },
+	{ "cuda_graphs", "router", ROUTED, "sharding: zero1", "partial" },
 };
 enum { ROWS = sizeof(row) / sizeof(*row) };
 

@@ -39,7 +39,7 @@ ok "a library that trains no tokens ahead refuses a model of them" fails 1 "trai
 	--set 'model={name: glm4.5-air, num_hidden_layers: 4, num_nextn_predict_layers: 1}' --set training.parallel={} --set stack=transformers-5-compile
 own_defaults() { # what a stack says of itself it runs, of one GPU as of eight
 	for s in $("$f" list stacks | awk 'NR > 1 && $1 != "name" { print $1 }'); do
-		case $s in mi300x-* | primus-* | mlperf-rocm-* | *-rocm-*) gpu=mi300x ;; rocm-*) gpu=mi250 ;; *-fa4) gpu=b200 ;; *) gpu=h100-sxm ;; esac
+		case $s in mi300x-* | primus-* | mlperf-rocm-* | *-rocm-*) gpu=mi300x ;; rocm-*) gpu=mi250 ;; *-fa4*) gpu=b200 ;; *) gpu=h100-sxm ;; esac
 		echo "{model: {name: llama3-8b, num_hidden_layers: 2}, stack: $s, cluster: {gpu: $gpu, gpus: 8}, training: {sequence_length: 2048, global_batch_size: 64}}" >"$tmp/own.yaml"
 		"$f" simulate "$tmp/own.yaml" --quiet >/dev/null && "$f" simulate "$tmp/own.yaml" --quiet --set cluster.gpus=1 >/dev/null || return 1
 	done
@@ -68,8 +68,11 @@ lasts() { # PP: is it told that a micro-batch's own reduction does nothing?
 		--set training.sync_each_micro_batch=false 2>&1 >/dev/null | grep -q "sync_each_micro_batch has an effect only without a pipeline"
 }
 ok "a pipeline that reduces behind its last micro-batch is told" lasts 2
-ok "and one stage is not" sh -c "! $f simulate $a --set model=llama3-8b $small --set stack=torch-2.11-eager --set training.sharding=fsdp --set 'training.parallel={pp: 1}' \
+ok "and one stage is not" sh -c "! $f simulate $a --set model=llama3-8b $small --set training.global_batch_size=128 --set stack=torch-2.11-eager --set training.sharding=fsdp --set 'training.parallel={pp: 1}' \
 	--set training.sync_each_micro_batch=false 2>&1 >/dev/null | grep 'has an effect'"
+ok "one micro-batch is told that it is the last" sh -c "$f simulate $a --set model=llama3-8b --set training.parallel='{}' --set training.recompute=none --set cluster.gpus=8 \
+	--set training.global_batch_size=8 --set stack=torch-2.11-eager --set training.sharding=fsdp --set training.sync_each_micro_batch=false 2>&1 >/dev/null |
+	grep -q 'sync_each_micro_batch has an effect only with several micro-batches'"
 unpaired() { # VPP: is it told that no two micro-batches of a pipeline run side by side?
 	$f simulate $a --set model=mixtral-8x7b $small --set stack=megatron-core --set "training.parallel={pp: 2, ep: 4, vpp: $1}" \
 		--set training.overlap.ep=true >/dev/null 2>"$tmp/said" && grep -c "overlap.ep has an effect only" "$tmp/said" | grep -q "^$2$"
