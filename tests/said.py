@@ -222,7 +222,7 @@ COMPARED = {  # rows of `compare`, in order: a key, or of a range, and the row's
     "goodput": "cost.goodput"}
 FLEET = ["tokens", "days.p10", "days.p50", "days.p90", "usd.p10", "usd.p50", "usd.p90", "megawatts", "megawatts.p10",
          "megawatts.p90", "energy_mwh", "failures", "tokens_per_s", "beyond.days", "beyond.budget", "beyond.megawatts",
-         "beyond.horizon"]
+         "beyond.horizon", "beyond.memory"]
 
 
 def of_range(side, key, which):
