@@ -150,6 +150,7 @@ bool ft_plan_vary(struct ft_plan *p, const struct ft_model *m,
 		  const struct ft_plan_context *context, int64_t *stage_layers)
 {
 	p->ranks = context->ranks;
+	p->ranks_per_node = context->ranks_per_node;
 	if (p->pp == 1)
 		p->vpp = 1;
 	if (p->tp * p->pp > p->ranks || p->tp * p->pp * p->cp > p->ranks ||

@@ -164,7 +164,13 @@ static void every_candidate_is_the_plan_that_its_document_says(void **state)
 				SAME(sequence_parallel), SAME(master_weights),
 				SAME(reshard_after_forward), SAME(overlap_tp),
 				SAME(overlap_dp), SAME(overlap_pp), SAME(lora.rank),
-				SAME(copy_engines);
+				SAME(copy_engines), SAME(ranks_per_node),
+				SAME(any_layout), SAME(unsharded_pipeline),
+				SAME(sync_last), SAME(flushes), SAME(moment_dtype),
+				SAME(master), SAME(document), SAME(offload_state),
+				SAME(offload_threads), SAME(attention_precision),
+				SAME(expert_precision), SAME(capacity_factor),
+				SAME(fp8_gates), SAME(lora.targets), SAME(lora.frozen);
 			ft_scenario_free(s);
 		}
 		space_close(&sp);
@@ -330,10 +336,10 @@ static void both_checks_of_a_plan_agree(void **state)
 					 q ? "loads, but is thought illegal" :
 					     err.text);
 			if (ok) {
-				SAME(dp), SAME(edp), SAME(shard), SAME(zero_group),
-					SAME(micro_batches), SAME(last_micro_batch),
-					SAME(schedule), SAME(vpp),
-					SAME(recompute_layers);
+				SAME(ranks_per_node), SAME(dp), SAME(edp), SAME(shard),
+					SAME(zero_group), SAME(micro_batches),
+					SAME(last_micro_batch), SAME(schedule),
+					SAME(vpp), SAME(recompute_layers);
 			}
 			legal += ok;
 			refused += !ok;
