@@ -59,3 +59,10 @@ double ft_plan_host_bytes(const struct ft_model *model, const struct ft_plan *p)
 	return width * ((numbers - experts) / split +
 			experts / (double)(p->pp * p->ep * p->etp) / expert_shard);
 }
+
+double ft_plan_node_bytes(const struct ft_model *model, const struct ft_plan *p)
+{
+	int64_t ranks = p->ranks < p->ranks_per_node ? p->ranks : p->ranks_per_node;
+
+	return (double)ranks * ft_plan_host_bytes(model, p);
+}

@@ -43,10 +43,18 @@ static bool peak(const struct ft_scenario *s, const struct ft_plan *p,
 	return true;
 }
 
+double search_node_share(const struct ft_scenario *s, const struct ft_plan *p)
+{
+	double holds = s->cluster->node->host_memory_bytes.value;
+
+	return holds > 0 ? ft_plan_node_bytes(s->model, p) / holds : 0;
+}
+
 float search_held(const struct ft_scenario *s, const struct ft_plan *p)
 {
-	return (float)(ft_plan_held_bytes(s->model, p, s->stack) /
-		       s->cluster->gpu->memory_bytes.value);
+	return (float)fmax(ft_plan_held_bytes(s->model, p, s->stack) /
+				   s->cluster->gpu->memory_bytes.value,
+			   search_node_share(s, p));
 }
 
 /* Memory, and where that fits the least time. */

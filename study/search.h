@@ -114,7 +114,10 @@ size_t search_open_plans(const struct search_job *j, double *least);
 /* The rank that a plan has to come up to. */
 double search_worst_kept(const struct search_job *j);
 
-/* study/search.c: what a plan holds all through the step, of the GPU's memory. */
+/* study/search.c: state that waits in a node, of what that holds; 0: not known. What a plan holds all through the step, of the
+ * memory of the GPU or the node, whichever is fuller. */
+double search_node_share(const struct ft_scenario *scenario,
+			 const struct ft_plan *plan);
 float search_held(const struct ft_scenario *scenario, const struct ft_plan *plan);
 
 /* study/search_sketch.c: what a candidate can rank by at least, into it. */

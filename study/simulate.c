@@ -17,12 +17,9 @@
 static void memory(const struct ft_scenario *s, struct ft_outcome *o)
 {
 	const struct ft_class_result *worst = &o->run->rank_class[0];
-	const struct ft_plan *p = s->plan;
 	double ranks = (double)s->cluster->gpu->ranks_per_gpu;
-	double of_node =
-		(double)(p->ranks < p->ranks_per_node ? p->ranks : p->ranks_per_node);
 
-	o->host_memory_bytes = of_node * ft_plan_host_bytes(s->model, p);
+	o->host_memory_bytes = ft_plan_node_bytes(s->model, s->plan);
 	for (size_t i = 1; i < o->run->n_classes; i++)
 		if (o->run->rank_class[i].peak_total_bytes > worst->peak_total_bytes)
 			worst = &o->run->rank_class[i];

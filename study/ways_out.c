@@ -71,7 +71,7 @@ static size_t lightest(const struct space *sp, struct light **found)
 	return n;
 }
 
-/* The least memory that a plan of this document takes, of the GPU's; INFINITY: none. */
+/* The least memory that a plan of this document takes, of the GPU's or, where that is fuller, of the node's; INFINITY: none. */
 static double least_memory(const struct search_job *j, struct ft_shelf *shelf,
 			   const struct node *root, const char *const *free_key,
 			   size_t n_free)
@@ -98,8 +98,9 @@ static double least_memory(const struct search_job *j, struct ft_shelf *shelf,
 			o = ft_outline_build(s->model, &p, s->stack, &err);
 		if (o)
 			least = fmin(least,
-				     ft_outline_peak_bytes(o) /
-					     s->cluster->gpu->memory_bytes.value);
+				     fmax(ft_outline_peak_bytes(o) /
+						  s->cluster->gpu->memory_bytes.value,
+					  search_node_share(s, &p)));
 		ft_outline_free(o);
 	}
 	free(light);

@@ -4,6 +4,7 @@
  */
 #include <math.h>
 
+#include "foretoken/study_plan.h"
 #include "tests/simulated.h"
 #include "tests/works.h"
 
@@ -300,6 +301,41 @@ static void a_node_holds_so_much(void **state)
 	}
 }
 
+/* A search knows what a node holds: no plan fits that only the GPUs do, and what is said to help does help. */
+static void a_search_holds_the_nodes_memory(void **state)
+{
+	static const struct ft_search how = { .top = 1, .threads = 1 };
+	static const char *const size[] = { "60 GB", "70 GB" }; /* 64 GB wait */
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		struct ft_plans *plans[FT_SIZES_MOST], *p;
+		size_t n;
+		struct ft_error err;
+		char text[600];
+
+		snprintf(text, sizeof(text),
+			 "model: llama3-8b\ncluster: {gpu: h100-sxm, gpus: 16, "
+			 "node: {extends: hgx-h100, host_memory_size: %s}}\n"
+			 "stack: torch-2.11-eager\ntraining: {sequence_length: 1024, "
+			 "global_batch_size: 32, parallel: {pp: 1, tp: 1}, "
+			 "sharding: fsdp, offload_state: all}\n",
+			 size[i]);
+		ok_or_say(ft_study_plans_of("s", text, &how, plans, &n, &err), err);
+		assert_int_equal(n, 1);
+		p = plans[0];
+		assert_true(p->considered > 1);
+		assert_int_equal(p->n, i);
+		if (i == 0) { /* neither what needs more of it nor another sharding */
+			assert_int_equal(p->feasible, 0);
+			assert_int_equal(p->n_ways, 1);
+			assert_non_null(strstr(p->way[0].text, "cluster.gpus=32"));
+			assert_true(fabs(p->way[0].memory_frac - 32.1 / 60) < 0.01);
+		}
+		ft_plans_free(p);
+	}
+}
+
 static void what_does_not_run_is_refused(void **state)
 {
 	static const struct {
@@ -366,6 +402,7 @@ int main(void)
 		cmocka_unit_test(flat_gradients_are_made_anew),
 		cmocka_unit_test(a_node_without_memory_is_refused),
 		cmocka_unit_test(a_node_holds_so_much),
+		cmocka_unit_test(a_search_holds_the_nodes_memory),
 		cmocka_unit_test(what_does_not_run_is_refused),
 	};
 

@@ -282,6 +282,8 @@ const char *ft_moment_name(const struct ft_plan *plan);
 /* Bytes of a rank that wait in host memory, on the average over stages: 12 of a number that is trained for fp32 weights and moments
  * and those of its gradient, which of `all` is in fp32, with what is frozen. */
 double ft_plan_host_bytes(const struct ft_model *model, const struct ft_plan *plan);
+/* The same of all ranks of a node. */
+double ft_plan_node_bytes(const struct ft_model *model, const struct ft_plan *plan);
 
 #ifdef __cplusplus
 }

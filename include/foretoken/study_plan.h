@@ -79,7 +79,7 @@ struct ft_plans {
 	struct ft_planned *front; /* none is faster, cheaper and smaller than another */
 	struct { /* where nothing fits: changes that help, cheapest first */
 		char text[FT_WHY];
-		double memory_frac; /* of the GPU's, that a plan then takes */
+		double memory_frac; /* of the GPU's, or of the node's if fuller, that a plan then takes */
 	} way[FT_WAYS_MOST];
 };
 
