@@ -63,6 +63,12 @@ told_keys=2
 ok "keys of a split that is not there are told" idle_told $f simulate $a
 told_keys=0
 ok "not to who wants none" idle_told $f simulate $a --quiet
+ok "nor of an answer's own scenario, which states the defaults" sh -c "$f simulate $a --set model=llama3-8b $small --set training.parallel='{}' --set training.recompute=none --json |
+	jq .scenario | $f simulate - 2>&1 >/dev/null | grep . && exit 1 || exit 0"
+ok "but of another value" sh -c "$f simulate $a --set model=llama3-8b $small --set training.parallel='{}' --set training.overlap.pp=false 2>&1 >/dev/null |
+	grep -q 'overlap.pp has an effect only with pp above 1'"
+ok "and of one that the stack does not set" sh -c "$f simulate $a --set model=llama3-8b $small --set training.parallel='{}' --set stack=generic --set training.overlap.tp=true 2>&1 >/dev/null |
+	grep -q 'overlap.tp has an effect only with tp above 1'"
 lasts() { # PP: is it told that a micro-batch's own reduction does nothing?
 	$f simulate $a --set model=llama3-8b $small --set stack=torch-2.11-eager --set training.sharding=fsdp --set "training.parallel={pp: $1}" \
 		--set training.sync_each_micro_batch=false 2>&1 >/dev/null | grep -q "sync_each_micro_batch has an effect only without a pipeline"
