@@ -61,6 +61,14 @@ static bool again_some(const struct ft_scenario *s)
 	return s->plan->recompute == FT_RECOMPUTE_SELECTIVE;
 }
 
+static bool attends(const struct ft_scenario *s)
+{
+	for (int64_t l = 0; l < s->model->n_layers; l++)
+		if (ft_layer_attends(&s->model->layer[l]))
+			return true;
+	return false;
+}
+
 /* Not graphs of routers where no layer has one. */
 static bool graphs_something(const struct ft_scenario *s)
 {
@@ -189,6 +197,7 @@ static const struct idle_key told[] = {
 	{ "training.sync_each_micro_batch", several, "with several micro-batches",
 	  "true" },
 	{ "training.sequence_parallel", split, "with tp above 1", "false" },
+	{ "training.document_length", attends, "in models with attention", "0" },
 	{ "training.attention_precision", one_kernel, "where attention is one kernel",
 	  "bf16" },
 	{ "training.overlap.tp", split, "with tp above 1", "false" },

@@ -79,6 +79,10 @@ ok "and one stage is not" sh -c "! $f simulate $a --set model=llama3-8b $small -
 ok "one micro-batch is told that it is the last" sh -c "$f simulate $a --set model=llama3-8b --set training.parallel='{}' --set training.recompute=none --set cluster.gpus=8 \
 	--set training.global_batch_size=8 --set stack=torch-2.11-eager --set training.sharding=fsdp --set training.sync_each_micro_batch=false 2>&1 >/dev/null |
 	grep -q 'sync_each_micro_batch has an effect only with several micro-batches'"
+ok "documents of a model without attention are told" sh -c "$f simulate $a --set 'model={name: bamba-9b, num_hidden_layers: 4}' $small --set training.parallel='{}' --set stack=generic \
+	--set training.document_length=512 2>&1 >/dev/null | grep -q 'document_length has an effect only in models with attention'"
+ok "and of one with it are not" sh -c "! $f simulate $a --set model=bamba-9b $small --set training.parallel='{}' --set stack=generic \
+	--set training.document_length=512 2>&1 >/dev/null | grep 'has an effect'"
 unpaired() { # VPP: is it told that no two micro-batches of a pipeline run side by side?
 	$f simulate $a --set model=mixtral-8x7b $small --set stack=megatron-core --set "training.parallel={pp: 2, ep: 4, vpp: $1}" \
 		--set training.overlap.ep=true >/dev/null 2>"$tmp/said" && grep -c "overlap.ep has an effect only" "$tmp/said" | grep -q "^$2$"
