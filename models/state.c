@@ -44,11 +44,11 @@ double ft_plan_host_bytes(const struct ft_model *model, const struct ft_plan *p)
 	bool all = p->offload_state == FT_OFFLOAD_ALL, divided = ft_plan_divides(p);
 	double shard = divided ? (double)p->shard : 1;
 	double expert_shard = divided ? (double)ft_plan_expert_shard(p) : 1;
-	double split = (double)(p->tp * p->pp) * shard, width, experts = 0;
-	double numbers = ft_model_parameters(model);
+	double split = (double)(p->tp * p->pp) * shard, width, experts = 0, numbers;
 
 	if (p->offload_state == FT_OFFLOAD_NONE)
 		return 0;
+	numbers = ft_model_parameters(model);
 	width = 12 + (all ? 4 : ft_dtype_bytes(p->gradient_dtype));
 	if (p->lora.rank)
 		return (width * ft_model_lora_parameters(model, &p->lora) +
