@@ -21,6 +21,8 @@ static const struct key_exempt exempt[] = {
 	{ "stack", "layout.cut_blocks", "takes rates.host.piece: test_host_work.c" },
 	{ "stack", "layout.shared_muon", "of Muon under ddp: test_muon.c" },
 	{ "stack", "layout.copied_outputs", "of ddp's replicas: test_wrappers.c" },
+	{ "stack", "layout.uncached_autocast",
+	  "of layout.backward_outside_autocast: test_autocast.c" },
 	{ "stack", "layout.wide_experts_break", "a sentence alone: test_evidence.sh" },
 	{ "stack", "layout.norm_finalize", "heads of TE: test_elements_counted.c" },
 	{ "stack", "layout.static_tiles", "of grouped products: test_gemm.c" },
