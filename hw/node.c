@@ -173,8 +173,9 @@ bool ft_is_scale_up(const char *fabric)
 	return text_place(fabric, scale_ups, SCALE_UPS) < SCALE_UPS;
 }
 
-bool ft_node_holds(const struct ft_node *node, double bytes)
+double ft_node_memory_frac(const struct ft_node *node, double bytes)
 {
-	return node->host_memory_bytes.value <= 0 ||
-	       bytes <= node->host_memory_bytes.value;
+	double holds = node->host_memory_bytes.value;
+
+	return holds > 0 ? bytes / holds : 0;
 }

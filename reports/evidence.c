@@ -156,7 +156,7 @@ const char *evidence_memory(const struct ft_scenario *s, const struct ft_outcome
 	const double full = 0.9;
 	double total = 0, frac;
 
-	if (!ft_node_holds(s->cluster->node, o->host_memory_bytes)) {
+	if (ft_node_memory_frac(s->cluster->node, o->host_memory_bytes) > 1) {
 		snprintf(
 			text, SENTENCE,
 			"State of %.3g TB waits in each node's memory, and %s has %.3g "

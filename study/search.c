@@ -45,9 +45,7 @@ static bool peak(const struct ft_scenario *s, const struct ft_plan *p,
 
 double search_node_share(const struct ft_scenario *s, const struct ft_plan *p)
 {
-	double holds = s->cluster->node->host_memory_bytes.value;
-
-	return holds > 0 ? ft_plan_node_bytes(s->model, p) / holds : 0;
+	return ft_node_memory_frac(s->cluster->node, ft_plan_node_bytes(s->model, p));
 }
 
 float search_held(const struct ft_scenario *s, const struct ft_plan *p)

@@ -27,7 +27,7 @@ static void memory(const struct ft_scenario *s, struct ft_outcome *o)
 		o->memory_bytes[m] = worst->peak_bytes[m] * ranks;
 	o->memory_total_bytes = worst->peak_total_bytes * ranks;
 	o->fits = worst->peak_total_bytes <= s->cluster->gpu->memory_bytes.value &&
-		  ft_node_holds(s->cluster->node, o->host_memory_bytes);
+		  ft_node_memory_frac(s->cluster->node, o->host_memory_bytes) <= 1;
 }
 
 static void rates(const struct ft_scenario *s, const struct ft_graph *g,

@@ -254,8 +254,8 @@ struct ft_node *ft_node_load(const char *name, const struct ft_mark *at,
 struct ft_node *ft_node_load_value(const struct node *value, struct ft_error *err)
 	__attribute__((warn_unused_result));
 void ft_node_free(struct ft_node *node);
-/* Does so much fit in its memory? true, where what that holds is not known. */
-bool ft_node_holds(const struct ft_node *node, double bytes);
+/* So much state, of what its memory holds. 0, where that is not known. */
+double ft_node_memory_frac(const struct ft_node *node, double bytes);
 
 /* Is it the word for what joins the GPUs of a node, as nvlink or xgmi? */
 bool ft_is_scale_up(const char *fabric);

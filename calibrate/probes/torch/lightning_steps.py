@@ -13,25 +13,18 @@ The optimizer is a fused AdamW. `step_s` is the mean of steps one behind the oth
 `trace` and TRACES in the environment rank 0 writes TRACES/NAME.rank0.kineto.json.gz of one more step.
 """
 import os
-import time
 
+import lightning.pytorch as lightning
 import torch
-from torch.profiler import ProfilerActivity, profile
 import transformers
-try:
-    import lightning
-    from lightning.pytorch.strategies import FSDPStrategy
-    loop = lightning.pytorch
-except ImportError:
-    import pytorch_lightning as lightning
-    from pytorch_lightning.strategies import FSDPStrategy
-    loop = lightning
+from lightning.pytorch.strategies import FSDPStrategy
 
-from trainer_steps import STEPS, WARM, Tokens, main
+from trainer_steps import Tokens, clock_of, main
+from transformers_steps import layers_of
 
 
 def made(case):
-    """The model of a case, its layers and its config; in training mode, as Lightning leaves modes alone."""
+    """The model of a case and its config; in training mode, as Lightning leaves modes alone."""
     keys = dict(case["model"])
     config = transformers.AutoConfig.for_model(keys.pop("model_type"), **keys)
     config.use_cache = False
@@ -39,12 +32,10 @@ def made(case):
     with torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0"))):
         model = transformers.AutoModelForCausalLM.from_config(config, dtype=torch.bfloat16 if true else torch.float32)
     model.train()
-    lists = [m for m in model.modules() if isinstance(m, torch.nn.ModuleList)]
-    layers = max(lists, key=lambda m: sum(p.numel() for p in m.parameters()))
-    return model, layers, config
+    return model, config
 
 
-class Trained(loop.LightningModule):
+class Trained(lightning.LightningModule):
     def __init__(self, model):
         super().__init__()
         self.model = model
@@ -56,40 +47,23 @@ class Trained(loop.LightningModule):
         return torch.optim.AdamW(self.parameters(), lr=1e-5, fused=True)
 
 
-class Clock(loop.Callback):
-    """When steps WARM and WARM + STEPS ended; the peak until then; a recording of the step behind them."""
-
-    def __init__(self, ga, trace):
-        self.at, self.peak, self.ga, self.trace, self.profiler = [], 0, ga, trace, None
+class Watched(lightning.Callback):
+    def __init__(self, clock, micro_batches):
+        self.clock, self.micro_batches = clock, micro_batches
 
     def on_train_start(self, *_):
-        torch.cuda.reset_peak_memory_stats()
+        self.clock.begin()
 
     def on_train_batch_end(self, trainer, module, outputs, batch, batch_idx):
-        if (batch_idx + 1) % self.ga:
-            return
-        step = (batch_idx + 1) // self.ga
-        if step in (WARM, WARM + STEPS):
-            torch.cuda.synchronize()
-            self.at.append(time.perf_counter())
-        if step == WARM + STEPS:
-            self.peak = torch.cuda.max_memory_allocated()
-            if self.trace:
-                self.profiler = profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA])
-                self.profiler.start()
-        elif self.profiler and step == WARM + STEPS + 1:
-            torch.cuda.synchronize()
-            self.profiler.stop()
-            if trainer.is_global_zero:
-                self.profiler.export_chrome_trace(self.trace)
-            self.profiler = None
+        if (batch_idx + 1) % self.micro_batches == 0:
+            self.clock.step_ends((batch_idx + 1) // self.micro_batches, trainer.is_global_zero)
 
 
 def measured(case, folder):
     torch.manual_seed(1)
-    model, layers, config = made(case)
-    traced = case.get("trace") and "TRACES" in os.environ
-    clock = Clock(case.get("ga", 1), "%s/%s.rank0.kineto.json.gz" % (os.environ["TRACES"], case["name"]) if traced else None)
+    model, config = made(case)
+    layers = layers_of(model)
+    clock, steps = clock_of(case)
     ranks, again, kind = int(os.environ.get("WORLD_SIZE", "1")), case.get("recompute", False), type(layers[0])
     strategy = case.get("strategy", "ddp") if ranks > 1 else "auto"
     if strategy == "fsdp":
@@ -99,16 +73,15 @@ def measured(case, folder):
     if case.get("compile"):
         for layer in layers:
             layer.compile()
-    trainer = loop.Trainer(
+    trainer = lightning.Trainer(
         accelerator="gpu", devices=ranks, strategy=strategy, precision=case.get("precision", "bf16-mixed"),
         accumulate_grad_batches=case.get("ga", 1), gradient_clip_val=case.get("clip", 0) or None,
-        max_steps=WARM + STEPS + (1 if traced else 0), max_epochs=1, callbacks=[clock], default_root_dir=folder, logger=False,
-        enable_checkpointing=False, enable_progress_bar=case.get("bar", True), enable_model_summary=False)
+        max_steps=steps, max_epochs=1, callbacks=[Watched(clock, case.get("ga", 1))], default_root_dir=folder, logger=False,
+        enable_checkpointing=False, enable_model_summary=False)
     parameters = sum(p.numel() for p in model.parameters())
     trainer.fit(Trained(model), torch.utils.data.DataLoader(Tokens(case, config.vocab_size), batch_size=case["mbs"]))
     return {"wrapper": type(trainer.strategy.model).__name__, "parameters": parameters, "trained": parameters,
-            "step_s": (clock.at[1] - clock.at[0]) / STEPS, "peak_bytes": clock.peak,
-            "attention_of": config._attn_implementation, "lightning": lightning.__version__}
+            **clock.found(), "attention_of": config._attn_implementation, "lightning": lightning.__version__}
 
 
 if __name__ == "__main__":

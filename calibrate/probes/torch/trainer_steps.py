@@ -45,30 +45,51 @@ class Tokens(torch.utils.data.Dataset):
         return {"input_ids": row, "labels": row}
 
 
-class Clock(transformers.TrainerCallback):
-    """When steps WARM and WARM + STEPS ended; the peak until then; a recording of the step behind them."""
+class Clock:
+    """When steps WARM and WARM + STEPS ended; the peak until then; a recording, if `trace` names its file, of the step behind them."""
 
     def __init__(self, trace):
         self.at, self.peak, self.trace, self.profiler = [], 0, trace, None
 
-    def on_train_begin(self, *_args, **_):
+    def begin(self):
         torch.cuda.reset_peak_memory_stats()
 
-    def on_step_end(self, args, state, control, **_):
-        if state.global_step in (WARM, WARM + STEPS):
+    def step_ends(self, step, first_rank):
+        if step in (WARM, WARM + STEPS):
             torch.cuda.synchronize()
             self.at.append(time.perf_counter())
-        if state.global_step == WARM + STEPS:
+        if step == WARM + STEPS:
             self.peak = torch.cuda.max_memory_allocated()
             if self.trace:
                 self.profiler = profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA])
                 self.profiler.start()
-        elif self.profiler and state.global_step == WARM + STEPS + 1:
+        elif self.profiler and step == WARM + STEPS + 1:
             torch.cuda.synchronize()
             self.profiler.stop()
-            if state.is_world_process_zero:
+            if first_rank:
                 self.profiler.export_chrome_trace(self.trace)
             self.profiler = None
+
+    def found(self):
+        return {"step_s": (self.at[1] - self.at[0]) / STEPS, "peak_bytes": self.peak}
+
+
+def clock_of(case):
+    """The clock of a case, which records if it says `trace` and TRACES is in the environment; and how many steps it looks at."""
+    traced = case.get("trace") and "TRACES" in os.environ
+    trace = "%s/%s.rank0.kineto.json.gz" % (os.environ["TRACES"], case["name"]) if traced else None
+    return Clock(trace), WARM + STEPS + (1 if traced else 0)
+
+
+class Watched(transformers.TrainerCallback):
+    def __init__(self, clock):
+        self.clock = clock
+
+    def on_train_begin(self, *_args, **_):
+        self.clock.begin()
+
+    def on_step_end(self, args, state, control, **_):
+        self.clock.step_ends(state.global_step, state.is_world_process_zero)
 
 
 def build(case):
@@ -93,25 +114,23 @@ def build(case):
 def measured(case, folder):
     torch.manual_seed(1)
     model, config = build(case)
-    trace = "%s/%s.rank0.kineto.json.gz" % (os.environ["TRACES"], case["name"]) if case.get("trace") and "TRACES" in os.environ else None
-    clock = Clock(trace)
+    clock, steps = clock_of(case)
     sharded, again = {}, case.get("recompute", False)
     if case.get("fsdp"):
         sharded = {"fsdp": True, "fsdp_config": {"version": 2, "reshard_after_forward": case.get("reshard", True), "activation_checkpointing": again}}
         again = False
     args = transformers.TrainingArguments(
         output_dir=folder, per_device_train_batch_size=case["mbs"], gradient_accumulation_steps=case.get("ga", 1),
-        max_steps=WARM + STEPS + (1 if trace else 0), bf16=case.get("bf16", True),
+        max_steps=steps, bf16=case.get("bf16", True),
         gradient_checkpointing=again, gradient_checkpointing_kwargs={"use_reentrant": False},
         torch_compile=case.get("compile", False), optim=case.get("optimizer", "adamw_torch_fused"),
         max_grad_norm=case.get("clip", 1.0), logging_nan_inf_filter=case.get("looks", True),
         save_strategy="no", report_to="none", disable_tqdm=True, **sharded)
-    trainer = transformers.Trainer(model=model, args=args, train_dataset=Tokens(case, config.vocab_size), callbacks=[clock])
+    trainer = transformers.Trainer(model=model, args=args, train_dataset=Tokens(case, config.vocab_size), callbacks=[Watched(clock)])
     trainer.train()
     return {"wrapper": type(trainer.model_wrapped).__name__, "parameters": sum(p.numel() for p in model.parameters()),
             "trained": sum(p.numel() for p in model.parameters() if p.requires_grad),
-            "step_s": (clock.at[1] - clock.at[0]) / STEPS, "peak_bytes": clock.peak,
-            "attention_of": config._attn_implementation, "optimizer_of": str(args.optim)}
+            **clock.found(), "attention_of": config._attn_implementation, "optimizer_of": str(args.optim)}
 
 
 def told(case, measured=measured):

@@ -58,7 +58,7 @@ def trainer_run(case, gpu):
 
 
 def lightning_run(case, gpu):
-    """Of one GPU without a wrapper, of several under DDP or FSDP1, which gathers weights in fp32 where precision is mixed."""
+    """Of one GPU without a wrapper, of several under DDP or FSDP1, which gathers and reduces in 16 bit also where precision is mixed."""
     alone, shard = case["gpus"] == 1, case["gpus"] > 1 and case.get("strategy") == "fsdp"
     wide = case.get("precision", "bf16-mixed").endswith("-mixed")
     return {"id": case["name"], "cluster.gpu": gpu, "cluster.gpus": case["gpus"],
