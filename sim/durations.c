@@ -17,16 +17,32 @@ static double gap_s(const struct job *s)
 					   s->cluster->gpu->launch_gap_s.value;
 }
 
-/* Launches that each op of this work makes: the largest over its ops. */
-static void launches_of(const struct ft_graph *g, double *launches)
+/* How the ops of a work are launched. */
+struct launched {
+	double times; /* the largest over its ops */
+	bool alone;   /* one of them by no CUDA graph */
+};
+
+static void launches_of(const struct ft_graph *g, struct launched *of)
 {
 	for (size_t i = 0; i < g->n_segments; i++)
 		for (size_t j = 0; j < g->segment[i].n_ops; j++) {
 			const struct ft_op *op = &g->segment[i].op[j];
 
-			if (op->launches > launches[op->work])
-				launches[op->work] = op->launches;
+			of[op->work].times = fmax(of[op->work].times, op->launches);
+			of[op->work].alone |= !op->graphed;
 		}
+}
+
+/* What a kernel takes, with the gap in front of it. One of a CUDA graph takes less: its gap is shorter, and the events that its time
+ * was measured by are not there; no less than the shortest kernel, or than half of what was measured. */
+static double kernel_s(const struct job *s, double measured_s, bool alone)
+{
+	double least = fmax(s->cluster->gpu->kernel_floor_s.value, measured_s / 2);
+	double all = measured_s + gap_s(s);
+
+	return alone ? all :
+		       fmin(all, fmax(least, all - s->stack->graphed_kernel_s.value));
 }
 
 /*
@@ -109,8 +125,8 @@ static bool host_copy(struct job *s, size_t i, struct clocks *out, struct ft_err
 	return true;
 }
 
-static bool compute_clocks(struct job *s, size_t i, double launches, struct clocks *out,
-			   struct ft_error *err)
+static bool compute_clocks(struct job *s, size_t i, struct launched launched,
+			   struct clocks *out, struct ft_error *err)
 {
 	const struct ft_gpu *gpu = s->cluster->gpu;
 	struct ft_work w = s->graph->work[i];
@@ -124,13 +140,14 @@ static bool compute_clocks(struct job *s, size_t i, double launches, struct cloc
 		set_beside(s->cluster, &w, &s->timing[0][i]);
 		return true;
 	}
-	if (w.kind == FT_MEMORY_BOUND && launches > 1) {
-		times = launches;
-		w.memory.bytes /= launches;
+	if (w.kind == FT_MEMORY_BOUND && launched.times > 1) {
+		times = launched.times;
+		w.memory.bytes /= launched.times;
 	}
 	if (!ft_kernel_recall(s->memo, gpu, &w, FT_CLOCK_BURST, &p, err))
 		return false;
-	out->burst_s = out->sustained_s = times * (factor * p.time_s + gap_s(s));
+	out->burst_s = out->sustained_s =
+		times * kernel_s(s, factor * p.time_s, launched.alone);
 	out->asks = job_asks(s->cluster, &w, p.time_s);
 	s->spread[i] = p.spread_frac;
 	s->extrapolated[i] = p.extrapolated;
@@ -139,7 +156,7 @@ static bool compute_clocks(struct job *s, size_t i, double launches, struct cloc
 		return true;
 	if (!ft_kernel_recall(s->memo, gpu, &w, FT_CLOCK_SUSTAINED, &p, err))
 		return false;
-	out->sustained_s = factor * p.time_s + gap_s(s);
+	out->sustained_s = kernel_s(s, factor * p.time_s, launched.alone);
 	return true;
 }
 
@@ -298,17 +315,17 @@ static bool time_communication(struct job *s, struct ft_error *err)
 struct clocks *job_clocks(struct job *s, struct ft_error *err)
 {
 	size_t n = s->graph->n_works;
-	double *launches = ARENA_ARRAY(s->mem, n, double);
+	struct launched *launched = ARENA_ARRAY(s->mem, n, struct launched);
 	struct clocks *clocks = ARENA_ARRAY(s->mem, n, struct clocks);
 
 	s->timing = ARENA_ARRAY(s->mem, s->graph->n_classes, struct work_timing *);
 	s->timing[0] = ARENA_ARRAY(s->mem, n, struct work_timing);
 	s->spread = ARENA_ARRAY(s->mem, n, double);
 	s->extrapolated = ARENA_ARRAY(s->mem, n, bool);
-	launches_of(s->graph, launches);
+	launches_of(s->graph, launched);
 	for (size_t i = 0; i < n; i++)
 		if (s->graph->work[i].kind != FT_COMMUNICATION &&
-		    !compute_clocks(s, i, launches[i], &clocks[i], err))
+		    !compute_clocks(s, i, launched[i], &clocks[i], err))
 			return NULL;
 	return clocks;
 }

@@ -55,6 +55,8 @@ static const struct flag {
 	OFF(unwrapped_alone),
 	OFF(asks_inputs),
 	OFF(asks_loss),
+	OFF(loss_on_host),
+	OFF(whole_graph),
 	OFF(wide_outputs),
 	OFF(copied_outputs),
 	OFF(experts_as_weights),

@@ -13,12 +13,14 @@ static const char *const splits[] = { "tp", "pp", "vpp", "cp", "ep", "etp" };
 static const char *const shardings[] = {
 	"none", "ddp", "zero1", "zero2", "fsdp", "hsdp"
 };
+static const char *const graphs[] = { "none", "router", "partial", "full" };
 static const char *const optimizers[] = { "adam",      "muon", "adam8bit",
 					  "adafactor", "sgd",  "sgd-momentum" };
 
 enum {
 	SPLITS = sizeof(splits) / sizeof(*splits),
 	SHARDINGS = sizeof(shardings) / sizeof(*shardings),
+	GRAPHS = sizeof(graphs) / sizeof(*graphs),
 	OPTIMIZERS = sizeof(optimizers) / sizeof(*optimizers),
 	USUAL_OPTIMIZERS = 3 /* adam, muon */
 };
@@ -56,6 +58,11 @@ bool runs_read(const struct node *node, struct ft_stack *stack, struct ft_error 
 	runs->sharding = read_set(&r, "sharding", shardings, SHARDINGS, FT_RUNS_ALL);
 	runs->optimizers =
 		read_set(&r, "optimizers", optimizers, OPTIMIZERS, USUAL_OPTIMIZERS);
+	runs->graphs = read_set(&r, "cuda_graphs", graphs, GRAPHS, FT_RUNS_ALL);
+	runs->graphed_sharding =
+		read_set(&r, "graphed_sharding", shardings, SHARDINGS, FT_RUNS_ALL);
+	runs->graphed_accumulation = read_bool(&r, "graphed_accumulation", true);
+	runs->graphed_recompute = read_bool(&r, "graphed_recompute", true);
 	runs->predicted_tokens = read_bool(&r, "predicted_tokens", true);
 	runs->compiled_recompute = read_bool(&r, "compiled_recompute", true);
 	runs->fp8_attention = read_bool(&r, "fp8_attention", true);
@@ -65,6 +72,8 @@ bool runs_read(const struct node *node, struct ft_stack *stack, struct ft_error 
 	if (!runs->compiled_recompute && stack->layout.fusion != FT_FUSION_COMPILED)
 		reader_fail(&r, "compiled_recompute",
 			    "goes with fusion: compiled; true goes with any");
+	if (!(runs->graphs & 1))
+		reader_fail(&r, "cuda_graphs", "should hold none");
 	if (!runs->sharding)
 		reader_fail(&r, "sharding", "should hold at least one word");
 	return reader_close(&r);

@@ -274,6 +274,7 @@ static bool read_rates(const struct node *node, struct ft_stack *s, struct arena
 	if (!reader_close(&h))
 		return false;
 	s->gap_s = read_number_or(&r, mem, "gap", DIM_S, 0);
+	s->graphed_kernel_s = read_number_or(&r, mem, "graphed_kernel", DIM_S, 0);
 	s->gemm_factor = read_number_or(&r, mem, "gemm", DIM_NONE, 1);
 	if (!read_gemm_on(read_node(&r, "gemm_by_generation"), r.from, s, mem, err) ||
 	    !read_grouped_back(read_node(&r, "grouped_back"), r.from, s, mem, err))

@@ -1,9 +1,11 @@
-/* tests/test_graphed.c - under CUDA graphs of whole layers the host launches no kernel of a layer, and waits for none */
+/* tests/test_graphed.c - under CUDA graphs of whole layers the host launches no kernel of a layer, and waits for none; its
+ * kernels take less by what the stack says; and plans that graphs do not go with are refused */
+#include "tests/simulated.h"
 #include "tests/works.h"
 
 #define PLAN \
-	"{sequence_length: 1024, global_batch_size: 16, sharding: ddp, " \
-	"cuda_graphs: full}"
+	"{sequence_length: 1024, global_batch_size: 1, micro_batch_size: 1, " \
+	"sharding: %s, cuda_graphs: full}"
 
 static const char *const models[] = {
 	"{name: llama3-8b, num_hidden_layers: 2}",
@@ -13,11 +15,8 @@ static const char *const models[] = {
 
 static const char *const stacks[] = {
 	"megatron-core",
-	"torch-2.11-eager",
 	"torch-2.11-compile",
-	"transformers-5-eager",
 	"transformers-5-compile",
-	"transformers-5-trainer",
 	"transformers-5-trainer-compile",
 };
 
@@ -46,8 +45,10 @@ static void graphs_ask_the_host_for_nothing(void **state)
 	(void)state;
 	for (int i = 0; i < MODELS * STACKS; i++) {
 		struct parts p;
+		char plan[200];
 
-		build(&p, models[i / STACKS], PLAN, stacks[i % STACKS], 8);
+		snprintf(plan, sizeof(plan), PLAN, i % STACKS ? "none" : "ddp");
+		build(&p, models[i / STACKS], plan, stacks[i % STACKS], 1);
 		for (size_t k = 0; k < p.graph->n_segments; k++) {
 			const struct ft_segment *s = &p.graph->segment[k];
 
@@ -64,10 +65,100 @@ static void graphs_ask_the_host_for_nothing(void **state)
 	}
 }
 
+#define SCENARIO(stack, graphs, more) \
+	"model: {name: llama3-8b, num_hidden_layers: 2}\n" \
+	"cluster: {gpu: h200, gpus: 1, fabric: none}\n" \
+	"stack: " stack "\n" \
+	"training: {sequence_length: 512, micro_batch_size: 1, sharding: none, " \
+	"cuda_graphs: " graphs ", " more "}\n"
+
+/* Seconds of a step, or of items of it, under a stack whose graphed kernels take that much less. */
+static double takes_s(const char *graphs, double less_us, const char *item)
+{
+	char path[64], text[600];
+	FILE *f = fopen(own_path(path, "graphed.yaml"), "w");
+	double answer;
+
+	assert_non_null(f);
+	fprintf(f,
+		"{extends: torch-2.11-compile, title: x, rates: {graphed_kernel: %g us}}",
+		less_us);
+	fclose(f);
+	snprintf(text, sizeof(text), SCENARIO("%s", "%s", "global_batch_size: 1"), path,
+		 graphs);
+	answer = simulated_s(text, item);
+	unlink(path);
+	return answer;
+}
+
+/* Items of a layer take that much less for each of their kernels, and the head, which no graph holds, as long as before. */
+static void a_graphed_kernel_takes_less(void **state)
+{
+	(void)state;
+	near_frac(takes_s("full", 0, "down (forward)") -
+			  takes_s("full", 1, "down (forward)"),
+		  2 * 1e-6, 1e-3);
+	near_frac(takes_s("full", 0, "attention_out") -
+			  takes_s("full", 1, "attention_out"),
+		  2 * 3 * 1e-6, 1e-3);
+	near_frac(takes_s("full", 1, "head"), takes_s("full", 0, "head"), 1e-9);
+	near_frac(takes_s("none", 1, NULL), takes_s("none", 0, NULL), 1e-12);
+}
+
+/* However much the stack says, no kernel takes less than half of what it took alone. */
+static void a_kernel_keeps_half_of_its_time(void **state)
+{
+	double gaps_s = 2 * 2.2e-6;
+	double alone_s = takes_s("full", 0, "down (forward)") - gaps_s;
+
+	(void)state;
+	near_frac(takes_s("full", 1e6, "down (forward)"), alone_s / 2, 1e-3);
+}
+
+static void refused(const char *text, const char *says)
+{
+	struct ft_shelf *shelf = ft_shelf_new();
+	struct ft_error err = { 0 };
+	struct ft_outcome o;
+	struct ft_scenario *s = scenario_of(shelf, text, &err);
+
+	if (s && ft_study_simulate(s, NULL, NULL, &o, &err))
+		fail_msg("not refused: %s", text);
+	if (!strstr(err.text, says))
+		fail_msg("'%s' lacks '%s'", err.text, says);
+	if (s)
+		ft_scenario_free(s);
+	ft_shelf_free(shelf);
+}
+
+/* Each was tried on an H200: an error of PyTorch's, or slower than without. */
+static void what_graphs_do_not_go_with_is_refused(void **state)
+{
+	(void)state;
+	refused(SCENARIO("transformers-5-eager", "full", "global_batch_size: 1"),
+		"cuda_graphs: full is not in stack transformers-5-eager, which has none");
+	refused(SCENARIO("torch-2.11-compile", "partial", "global_batch_size: 1"),
+		"which has none, full (its runs.cuda_graphs)");
+	refused(SCENARIO("torch-2.11-compile", "full", "global_batch_size: 2"),
+		"several micro-batches a step, 2 here");
+	refused(SCENARIO("torch-2.11-compile", "full",
+			 "global_batch_size: 1, recompute: full"),
+		"recomputation under stack torch-2.11-compile");
+	refused("model: {name: llama3-8b, num_hidden_layers: 2}\n"
+		"cluster: {gpu: h200, gpus: 1, fabric: none}\n"
+		"stack: torch-2.11-compile\n"
+		"training: {sequence_length: 512, global_batch_size: 1, "
+		"micro_batch_size: 1, sharding: fsdp, cuda_graphs: full}\n",
+		"does not go with sharding: fsdp");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(graphs_ask_the_host_for_nothing),
+		cmocka_unit_test(a_graphed_kernel_takes_less),
+		cmocka_unit_test(a_kernel_keeps_half_of_its_time),
+		cmocka_unit_test(what_graphs_do_not_go_with_is_refused),
 	};
 
 	return cmocka_run_group_tests_name("graphed", tests, NULL, NULL);

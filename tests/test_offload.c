@@ -180,6 +180,64 @@ static void copies_are_hidden_behind_the_layers(void **state)
 	}
 }
 
+/* Seconds of a step of PyTorch's on one GPU, or of an item, with so many layers on the host. */
+static double torch_s(int layers, const char *model, bool loss, const char *item)
+{
+	char path[64], text[700];
+	FILE *f = fopen(own_path(path, "offload.yaml"), "w");
+	double answer;
+
+	assert_non_null(f);
+	fprintf(f,
+		"{extends: transformers-5-eager, title: x, layout: {loss_on_host: %s}}",
+		loss ? "true" : "false");
+	fclose(f);
+	snprintf(
+		text, sizeof(text),
+		"model: %s\n"
+		"cluster: {gpu: h200, gpus: 1, fabric: none, node: {extends: hgx-h200, "
+		"host_link: 1 GB/s}}\n"
+		"stack: %s\n"
+		"training: {sequence_length: 1024, global_batch_size: 2, "
+		"micro_batch_size: 1, sharding: none, recompute: full, "
+		"offload_layers: %d}\n",
+		model, path, layers);
+	answer = simulated_s(text, item);
+	unlink(path);
+	return answer;
+}
+
+/* Where all layers are to go a log-softmax in fp32 does, too, and of capped logits a tanh: out and back, with nothing beside it. */
+static void the_loss_goes_with_all_layers(void **state)
+{
+	static const struct {
+		const char *model;
+		double width; /* bytes a logit */
+	} of[] = {
+		{ MODEL, 4 },
+		{ "{model_type: gemma2, hidden_size: 4096, num_hidden_layers: 8, "
+		  "num_attention_heads: 16, num_key_value_heads: 8, head_dim: 256, "
+		  "vocab_size: 32000, intermediate_size: 14336, "
+		  "final_logit_softcapping: 30.0}",
+		  6 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(of) / sizeof(*of); i++) {
+		double with = torch_s(LAYERS, of[i].model, true, "offload");
+		double without = torch_s(LAYERS, of[i].model, false, "offload");
+		double loss_s = 2 * of[i].width * 1024 * 32000 / 1e9;
+
+		near_frac(with - without, loss_s, 1e-4);
+		near_frac(torch_s(LAYERS, of[i].model, true, "fetch"), with, 1e-9);
+		near_frac(torch_s(LAYERS - 1, of[i].model, true, "offload"),
+			  torch_s(LAYERS - 1, of[i].model, false, "offload"), 1e-9);
+		/* it leaves behind the layers' copies, which hide no part of it */
+		assert_true(torch_s(LAYERS, of[i].model, true, NULL) >
+			    torch_s(LAYERS, of[i].model, false, NULL) + 1.9 * loss_s);
+	}
+}
+
 /* A node must say what its link carries. */
 static void a_node_without_a_link_is_refused(void **state)
 {
@@ -213,6 +271,7 @@ int main(void)
 		cmocka_unit_test(each_stage_sends_what_it_does_not_keep),
 		cmocka_unit_test(the_link_sets_the_pace_where_it_is_slow),
 		cmocka_unit_test(copies_are_hidden_behind_the_layers),
+		cmocka_unit_test(the_loss_goes_with_all_layers),
 		cmocka_unit_test(a_node_without_a_link_is_refused),
 	};
 

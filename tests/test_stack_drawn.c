@@ -118,6 +118,7 @@ static const struct {
 	size_t at;
 } rates[] = {
 	{ "gap", "us", 1e-6, AT(gap_s) },
+	{ "graphed_kernel", "us", 1e-6, AT(graphed_kernel_s) },
 	{ "gemm", "", 1, AT(gemm_factor) },
 	{ "attention", "", 1, AT(attention_factor) },
 	{ "memory_bound", "", 1, AT(memory_factor) },

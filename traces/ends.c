@@ -9,6 +9,7 @@
 #include "traces/layer_input.h"
 #include "traces/memory.h"
 #include "traces/memory_ends.h"
+#include "traces/offload.h"
 
 static int64_t slice(const struct builder *b)
 {
@@ -44,9 +45,12 @@ static void table_gradient(struct builder *b, double table)
 			   1);
 		put_memory(b, "embedding_rows", "copy", 4 * table, 1);
 	} else {
-		put_memory(b, "embedding_fill", "copy", (b->autocast ? 4 : 2) * table,
-			   1);
+		bool sums_wide = b->autocast || b->rules->whole_graph;
+
+		put_memory(b, "embedding_fill", "copy", (sums_wide ? 4 : 2) * table, 1);
 	}
+	if (b->rules->whole_graph && !b->autocast)
+		put_memory(b, "embedding_cast", "cast", 6 * table, 1);
 	/* ids are sorted first: 0.45 ms for 4096 tokens of 4096 features, seen */
 	put_memory(b, "embedding_back", "embedding", 20 * hidden_bytes(b), 8);
 }
@@ -173,6 +177,17 @@ static struct loss loss_of(const struct builder *b)
 	return (struct loss){ { 26, whole }, { 14, whole }, .launches = 10 };
 }
 
+/* What autograd keeps of it for its backward: a log-softmax, in fp32 where the logits were cast, and a tanh on the logits. */
+static double loss_kept_bytes(const struct builder *b)
+{
+	double width = loss_of(b).cast.bytes > 0 ? 4 : 2;
+	bool capped = b->model->logit_cap && !b->rules->fused_loss;
+
+	return (width * (b->rules->plain_loss ? (double)b->plan->tp : 1) +
+		(capped ? 2 : 0)) *
+	       head_logits(b);
+}
+
 /* Of how many ranks' logits a rank computes the loss. */
 static double loss_shares(const struct builder *b)
 {
@@ -276,6 +291,7 @@ void head_forward(struct builder *b)
 	put_bare_norms(b, "final_norm", (double)(slice(b) * b->model->hidden_size),
 		       2 * (double)b->model->hidden_size, 1, false);
 	in_parts(b, part_forward);
+	offload_loss(b, loss_kept_bytes(b));
 }
 
 /* Megatron keeps a slice of the head's input and gathers it again beside dgrad, as it does
@@ -338,6 +354,8 @@ void head_backward(struct builder *b)
 	host(b, FT_HOST_ENDS_BACKWARD, 1);
 	if (b->plan->tp > 1)
 		host(b, FT_HOST_TENSOR_BACKWARD, 4);
+	if (b->part != PART_WEIGHTS)
+		fetch_loss(b, loss_kept_bytes(b));
 	in_parts(b, part_backward);
 	add_parts(b);
 	put_bare_norms(b, "final_norm_back", (double)(slice(b) * b->model->hidden_size),

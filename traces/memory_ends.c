@@ -9,6 +9,7 @@
 #include "traces/autocast.h"
 #include "traces/block.h"
 #include "traces/memory.h"
+#include "traces/offload.h"
 #include "traces/sharding.h"
 
 /* PyTorch's DDP clones what a pass returns where it looks for unused parameters (_DDPSink in torch/nn/parallel/distributed.py). Trainer
@@ -48,9 +49,9 @@ static double loss_width(const struct builder *b)
 		return fused_loss_width(b);
 	if (b->rules->loss_in_place) /* in 16 and 32 bit, and the gradient cast back */
 		return 8;
-	/* what a tanh on the logits gave stays for its gradient */
+	/* what a tanh on the logits gave stays for its gradient, here or on the host */
 	return (b->rules->fusion == FT_FUSION_KERNELS ? 10 : 12) +
-	       (b->model->logit_cap ? 2 : 0);
+	       (b->model->logit_cap && !sends_loss(b) ? 2 : 0);
 }
 
 double head_weights(const struct builder *b)
@@ -113,17 +114,33 @@ static double root_table_bytes(const struct builder *b, struct held root, bool h
 	return bytes - b->seg->peak_bytes[FT_MEMORY_GRADIENTS];
 }
 
+/* Beside the gradient of a table that the head shares: that of the head, and the sum of both. In one compiled graph its rows are added up in
+ * fp32, and cast where the table is in 16 bit, and the logits that the pass returned are there still. Source: what an H200's allocator held at
+ * the peaks of Llama 3.2 1B's first eight layers (measurements/probes/h200-2026-11-30-short-peaks-unseen). */
+static double table_beside_bytes(const struct builder *b, double table, bool tied)
+{
+	double width = b->autocast ? 4 : 2, bytes = tied ? 2 * width * table : 0;
+
+	if (!b->rules->whole_graph)
+		return bytes;
+	return (tied ? width * table : 0) + (b->autocast ? 0 : 4 * table) +
+	       (b->rules->wide_outputs ? 4 : 2) * head_logits(b);
+}
+
 void table_bytes(struct builder *b, struct held root, bool head, unsigned variant)
 {
-	double own = (b->autocast ? 4 : 2) *
-		     (double)ft_model_embedding_parameters(b->model, b->plan->tp) /
-		     (double)b->plan->tp;
+	double table = (double)ft_model_embedding_parameters(b->model, b->plan->tp) /
+		       (double)b->plan->tp;
+	double own = (b->autocast ? 4 : 2) * table;
+	bool tied = head && b->model->tied;
 	double *peak = &b->seg->peak_bytes[FT_MEMORY_OTHER];
 
 	if (b->plan->lora.rank)
 		return;
 	if (is_fsdp(b->plan) && b->rules->fsdp_copy_grad_bytes > 0)
 		*peak = fmax(*peak, root_table_bytes(b, root, head, variant & V_SYNC));
+	else if (!is_fsdp(b->plan))
+		*peak = fmax(*peak, table_beside_bytes(b, table, tied));
 	if (adds_up(b) && !(variant & V_FIRST))
 		*peak = fmax(*peak, own);
 }

@@ -7,6 +7,10 @@
  * those of a chunk's last layer before its own backward. A stream in each direction, by copy
  * engines.
  *
+ * PyTorch's hooks on saved tensors stand around the whole forward pass where all layers are to go (loss_on_host): what the loss
+ * keeps leaves, too, and comes back at once, with nothing beside it. Measured on an H200: a copy out and one back of 1.0 to 4.2 GB at
+ * 50 to 55 GB/s, one behind the other (saved_on_host.py; measurements/probes/h200-2026-11-30-saved-on-host-unseen).
+ *
  * Source: Transformer Engine's cpu_offload gives each of the k groups n / k layers of time.
  * Measured on an H100 (host_link.py): layers whose copies take less time than their products
  * run 3 % slower than without, others as long as the copies and 2 to 4 % more.
@@ -16,21 +20,52 @@
  */
 #include "traces/offload.h"
 
-/* false: nothing of the layer is to go. */
-static bool transfer(struct builder *b, const char *name, enum ft_stream stream,
-		     int64_t layer)
+/* NULL: nothing is to go. */
+static struct ft_op *send(struct builder *b, const char *name, enum ft_stream stream,
+			  double bytes)
 {
 	struct ft_work w = { .kind = FT_MEMORY_BOUND, .name = name, .dtype = FT_BF16 };
 	struct ft_op *op;
 
 	w.memory.kernel = FT_HOST_LINK;
-	w.memory.bytes = b->sent_frac[layer] *
-			 layer_saved_bytes(b, layer, layer_recompute(b, layer));
-	if (!(w.memory.bytes > 0))
-		return false;
+	w.memory.bytes = bytes;
+	if (!(bytes > 0))
+		return NULL;
 	op = put_op(b, &w, stream, 1);
 	put_wait(op, FT_TAIL + FT_STREAM_COMPUTE);
-	return true;
+	return op;
+}
+
+static bool transfer(struct builder *b, const char *name, enum ft_stream stream,
+		     int64_t layer)
+{
+	return send(b, name, stream,
+		    b->sent_frac[layer] *
+			    layer_saved_bytes(b, layer, layer_recompute(b, layer)));
+}
+
+bool sends_loss(const struct builder *b)
+{
+	return b->rules->loss_on_host && b->transfers &&
+	       b->plan->offload_layers == b->model->n_layers;
+}
+
+void offload_loss(struct builder *b, double bytes)
+{
+	if (sends_loss(b))
+		send(b, "offload", FT_STREAM_OFFLOAD, bytes);
+}
+
+void fetch_loss(struct builder *b, double bytes)
+{
+	struct ft_op *op;
+
+	if (!sends_loss(b))
+		return;
+	op = send(b, "fetch", FT_STREAM_FETCH, bytes);
+	if (op)
+		put_wait(op, FT_TAIL + FT_STREAM_OFFLOAD);
+	need(b, FT_STREAM_FETCH);
 }
 
 void offload_await(struct builder *b)

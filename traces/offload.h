@@ -9,6 +9,11 @@
 void offload_await(struct builder *b);
 void offload_layer(struct builder *b, int64_t layer);
 
+/* Behind a head's forward and before its backward: the bytes that its loss keeps, where they go, too. */
+bool sends_loss(const struct builder *b);
+void offload_loss(struct builder *b, double bytes);
+void fetch_loss(struct builder *b, double bytes);
+
 /* What a backward fetches: its own share where it is first in its chunk, that of the layer below
  * unless it is last. */
 unsigned fetch_variant(const struct builder *b, bool last, bool first);

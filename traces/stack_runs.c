@@ -178,6 +178,60 @@ static bool can_update(const struct ft_plan *plan, const struct ft_stack *stack,
 	return true;
 }
 
+/* "none, full" */
+static const char *graphs_of(const struct ft_stack *stack, char text[LISTED])
+{
+	size_t n = 0;
+
+	for (int i = FT_GRAPHS_NONE; i <= FT_GRAPHS_FULL; i++)
+		if (stack->runs.graphs >> i & 1)
+			n += (size_t)snprintf(text + n, LISTED - n, "%s%s",
+					      n ? ", " : "",
+					      ft_graphs_name((enum ft_graphs)i));
+	return text;
+}
+
+/* Of those that a stack has: what they do not go with. */
+static bool graphs_go_with(const struct ft_plan *plan, const struct ft_stack *stack,
+			   struct ft_error *err)
+{
+	const char *graphs = ft_graphs_name(plan->graphs);
+
+	if (!(stack->runs.graphed_sharding >> plan->sharding & 1))
+		return ft_fail(
+			err, NULL,
+			"cuda_graphs: %s does not go with sharding: %s under stack "
+			"%s (its runs.graphed_sharding); use cuda_graphs: none",
+			graphs, ft_sharding_name(plan->sharding), stack->name);
+	if (plan->micro_batches > 1 && !stack->runs.graphed_accumulation)
+		return ft_fail(
+			err, NULL,
+			"cuda_graphs: %s does not go with several micro-batches a "
+			"step, %lld here, under stack %s (its "
+			"runs.graphed_accumulation); use cuda_graphs: none",
+			graphs, (long long)plan->micro_batches, stack->name);
+	return plan->recompute == FT_RECOMPUTE_NONE || stack->runs.graphed_recompute ||
+	       ft_fail(err, NULL,
+		       "cuda_graphs: %s does not go with recomputation under stack %s "
+		       "(its runs.graphed_recompute); use cuda_graphs: none",
+		       graphs, stack->name);
+}
+
+static bool graphs_kernels(const struct ft_plan *plan, const struct ft_stack *stack,
+			   struct ft_error *err)
+{
+	char others[LISTED] = "";
+
+	if (stack->runs.graphs >> plan->graphs & 1)
+		return plan->graphs == FT_GRAPHS_NONE ||
+		       graphs_go_with(plan, stack, err);
+	return ft_fail(err, NULL,
+		       "cuda_graphs: %s is not in stack %s, which has %s (its "
+		       "runs.cuda_graphs)",
+		       ft_graphs_name(plan->graphs), stack->name,
+		       graphs_of(stack, others));
+}
+
 /* What its framework does not have at all. */
 static bool framework_has(const struct ft_plan *plan, const struct ft_stack *stack,
 			  struct ft_error *err)
@@ -349,6 +403,6 @@ bool stack_runs(const struct ft_model *model, const struct ft_plan *plan,
 	       narrows_gates(model, plan, stack, err) &&
 	       reads_across(model, plan, err) && recomputes(model, plan, stack, err) &&
 	       attends(plan, stack, err) && groups_experts(model, plan, stack, err) &&
-	       framework_has(plan, stack, err) &&
+	       framework_has(plan, stack, err) && graphs_kernels(plan, stack, err) &&
 	       heads_can_be_dealt(model, plan, stack, err);
 }

@@ -184,6 +184,8 @@ struct ft_layout_rules {
 	bool adapter_units; /* under fsdp, as PEFT wraps them: each of an adapter's two weights */
 	bool inputs_apart; /* under DTensor: of q, k, v, gate and up, each its own */
 	bool asks_loss; /* behind each micro-batch's backward the host waits for its loss */
+	bool whole_graph; /* compiled at once, from the table of words to the loss */
+	bool loss_on_host; /* with offload_layers of all layers what the loss keeps goes, too */
 	bool asks_inputs; /* each forward asks the GPU for a number of its inputs */
 	bool host_sync;	  /* the host waits for the GPU in every step */
 	bool mixed_norms; /* rows and columns of a norm's backward in one kernel */
@@ -357,7 +359,12 @@ const char *ft_protocol_name(enum ft_protocol protocol);
  * where it lists none, of optimizers adam and muon. */
 struct ft_stack_has {
 	unsigned parallel, sharding, optimizers;
-	bool predicted_tokens; /* does it train those ahead of the next (MTP)? */
+	unsigned graphs; /* what CUDA or HIP graphs may hold */
+	unsigned
+		graphed_sharding; /* what replicas may divide where they hold something */
+	bool graphed_accumulation; /* and may a step have several micro-batches then? */
+	bool graphed_recompute;	   /* and recompute anything? */
+	bool predicted_tokens;	   /* does it train those ahead of the next (MTP)? */
 	/* is a layer of one sequence that is checkpointed still compiled? */
 	bool compiled_recompute;
 	bool fp8_attention;    /* is there a kernel of attention in fp8, both ways? */
@@ -396,7 +403,9 @@ struct ft_stack {
 	struct ft_number collective_factor;
 	struct ft_number dispatcher_factor; /* of DeepEP, HybridEP, too */
 	struct ft_number gap_s;		    /* between kernels of a stream */
-	const struct node *defaults;	    /* a `training` map; NULL: none */
+	struct ft_number
+		graphed_kernel_s;	 /* what a kernel of a CUDA graph takes less */
+	const struct node *defaults;	 /* a `training` map; NULL: none */
 	const struct node *by_precision; /* of formats such maps, over it; NULL: none */
 	const struct ft_provenance *from;
 };

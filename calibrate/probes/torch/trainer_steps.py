@@ -7,7 +7,8 @@ them, one JSON line a case.  Optional: needs torch, transformers (peft for adapt
 CASES.json is a list of maps: `name`; `model`, keys of a config.json with its model_type; `seq`; `mbs`, sequences a
 micro-batch and rank; and, where they differ from the default, `ga` (1) micro-batches a step; `dtype` ("bfloat16", in which
 most checkpoints come) of the weights; `bf16` (true) autocast; `recompute` (false), Trainer's gradient_checkpointing;
-`compile` (false), its torch_compile; `optimizer` ("adamw_torch_fused"); `clip` (1.0), its max_grad_norm; `looks` (true) at each
+`compile` (false), its torch_compile, by its torch_compile_mode `mode` ("default"; "reduce-overhead" and "max-autotune" take CUDA graphs); `on_host` (false)
+what passes keep for their backward waits in host memory (saved_on_host.py); `optimizer` ("adamw_torch_fused"); `clip` (1.0), its max_grad_norm; `looks` (true) at each
 loss for a number that is none (logging_nan_inf_filter); `attention` (the library's choice); `fsdp` (false) shards by Trainer's FSDP2,
 where several ranks else run DDP, with `reshard` (true) its reshard_after_forward and its own activation_checkpointing; `lora`, a map of `rank`, `targets` and
 `wide` (true: adapters in fp32, PEFT's default); `trace` (false).
@@ -25,6 +26,7 @@ import traceback
 
 import torch
 import transformers
+from saved_on_host import saved_on_host
 from torch.profiler import ProfilerActivity, profile
 
 WARM, STEPS = 4, 8
@@ -81,6 +83,14 @@ def clock_of(case):
     return Clock(trace), WARM + STEPS + (1 if traced else 0)
 
 
+class Offloading(transformers.Trainer):
+    """Trainer whose passes keep what their backward needs in host memory."""
+
+    def compute_loss(self, *args, **more):
+        with saved_on_host(self.model):
+            return super().compute_loss(*args, **more)
+
+
 class Watched(transformers.TrainerCallback):
     def __init__(self, clock):
         self.clock = clock
@@ -123,10 +133,11 @@ def measured(case, folder):
         output_dir=folder, per_device_train_batch_size=case["mbs"], gradient_accumulation_steps=case.get("ga", 1),
         max_steps=steps, bf16=case.get("bf16", True),
         gradient_checkpointing=again, gradient_checkpointing_kwargs={"use_reentrant": False},
-        torch_compile=case.get("compile", False), optim=case.get("optimizer", "adamw_torch_fused"),
+        torch_compile=case.get("compile", False), torch_compile_mode=case.get("mode"), optim=case.get("optimizer", "adamw_torch_fused"),
         max_grad_norm=case.get("clip", 1.0), logging_nan_inf_filter=case.get("looks", True),
         save_strategy="no", report_to="none", disable_tqdm=True, **sharded)
-    trainer = transformers.Trainer(model=model, args=args, train_dataset=Tokens(case, config.vocab_size), callbacks=[Watched(clock)])
+    kind = Offloading if case.get("on_host") else transformers.Trainer
+    trainer = kind(model=model, args=args, train_dataset=Tokens(case, config.vocab_size), callbacks=[Watched(clock)])
     trainer.train()
     return {"wrapper": type(trainer.model_wrapped).__name__, "parameters": sum(p.numel() for p in model.parameters()),
             "trained": sum(p.numel() for p in model.parameters() if p.requires_grad),

@@ -12,7 +12,8 @@ bf16, or all of one rank in bf16; `fsdp1` (false) FullyShardedDataParallel aroun
 autocast; `reshard` (true); `host` (false) either FSDP keeps weights, gradients and the optimizer's state in host memory, where the update runs on
 `threads` (those that PyTorch takes) of the processor; `sync_each` (true) FSDP2 reduces gradients in each micro-batch, else in the last alone, and without `reshard` keeps
 weights gathered until then; `attention` (the library's choice; `sinks_outside`: see below); `optimizer` ("fused"), or "foreach" or "loop"; `clip` (false) gradients to a norm of 1;
-`compile` (false) each layer; `recompute` (false) each layer; `lora`, a map of `rank`, `targets` (names
+`compile` (false) each layer, or "whole" the model at once, by PyTorch's `mode` ("default"; "reduce-overhead" takes CUDA graphs); `on_host` (false) what passes keep for their
+backward waits in host memory (saved_on_host.py); `recompute` (false) each layer; `lora`, a map of `rank`, `targets` (names
 of modules) and `wide` (false: adapters in bf16; true: in fp32, as PEFT has them), with `shard` false;
 `autocast` (false) to bf16; `collect` (true) Python collects its garbage; `trace` (false).
 
@@ -23,6 +24,7 @@ the GPU by then, `threads` PyTorch's on the processor, `held_bytes` what cases b
 garbage collector ran, by generation, and for how many seconds a step. With `trace` and TRACES in the environment rank 0
 writes TRACES/NAME.rank0.kineto.json.gz of one more step.
 """
+import contextlib
 import datetime
 import gc
 import json
@@ -33,6 +35,7 @@ import time
 import torch
 import torch.distributed as dist
 import transformers
+from saved_on_host import saved_on_host
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import (CPUOffload, CPUOffloadPolicy, FullyShardedDataParallel, MixedPrecision, MixedPrecisionPolicy,
                                     fully_shard)
@@ -112,8 +115,8 @@ def build(case, device):
         model = peft.get_peft_model(model, adapters,
                                     autocast_adapter_dtype=case["lora"].get("wide", False))
     if case.get("compile"):
-        for layer in layers:
-            layer.compile()
+        for layer in [model] if case["compile"] == "whole" else layers:
+            layer.compile(mode=case.get("mode", "default"))
     if shard:
         policy = MixedPrecisionPolicy(param_dtype=torch.bfloat16, reduce_dtype=torch.float32)
         more = {"mesh": init_device_mesh("cuda", (dist.get_world_size(),)), "mp_policy": policy,
@@ -147,6 +150,7 @@ def measured(case, device):
     kind = case.get("optimizer", "fused")
     optimizer = torch.optim.AdamW(trained, lr=1e-5, fused=kind == "fused", foreach=kind == "foreach")
     context = torch.autocast("cuda", torch.bfloat16, enabled=case.get("autocast", case.get("ddp", False)))
+    kept = saved_on_host(model) if case.get("on_host") else contextlib.nullcontext()
     shape = (case["mbs"], case["seq"])
     x = torch.randint(0, config.vocab_size, shape, device=device)
 
@@ -158,7 +162,7 @@ def measured(case, device):
             if not case.get("sync_each", True):
                 model.set_requires_gradient_sync(last)
                 model.set_reshard_after_backward(last or case.get("reshard", True))
-            with context:
+            with context, kept:
                 loss = model(input_ids=x, labels=x).loss
             loss.backward()
         if case.get("clip"):
