@@ -91,7 +91,8 @@ static const char split_eager[] = LLAMA IB "stack: torch-2.11-eager, " TRAIN(
 	"32") "parallel: {pp: 2}, sharding: fsdp, schedule: zero-bubble, pipeline_flushes: 2}, " COST;
 static const char alone_eager[] =
 	LLAMA ON("h100-sxm", "1", "none") "hgx-h100}, stack: torch-2.11-eager, " TRAIN(
-		"128", "2") "sharding: fsdp, reshard_after_forward: false, offload_layers: 4}, " COST;
+		"128",
+		"2") "sharding: fsdp, reshard_after_forward: false, offload_layers: 4}, " COST;
 static const char experts_alone[] = MIXTRAL
 	ON("h100-sxm", "8", "ib-ndr-rail") "hgx-h100}, stack: torch-2.11-eager, " TRAIN(
 		"2048", "32") "sharding: fsdp, parallel: {ep: 8}}, " COST;
