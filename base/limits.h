@@ -98,6 +98,8 @@
 	  "is too much to write") \
 	X(STEP_EVENTS, 200000000, "events of one simulated step", \
 	  "is too much to simulate") \
+	X(STEP_TOKENS, 1000000000, "tokens of a recorded step, which trace replay is told", \
+	  "is not a number from 1 to") \
 	X(STREAM_OPS, 1000000, "operations that wait on one stream", \
 	  "operations wait on one stream") \
 	X(STEP_DAYS, 10, "days that a simulated step may take", \

@@ -103,9 +103,11 @@ bool trace_without(struct trace_args *a, const char *word,
 bool trace_tokens(struct trace_args *a, const char *word,
 		  const struct argp_state *state)
 {
-	if (positive(word, &a->ask.tokens_per_step))
+	if (positive(word, &a->ask.tokens_per_step) && a->ask.tokens_per_step >= 1 &&
+	    a->ask.tokens_per_step <= LIMIT_STEP_TOKENS)
 		return true;
-	argp_error(state, "--tokens-per-step: '%s' is not a number above 0", word);
+	argp_error(state, "--tokens-per-step: '%s' is not a number from 1 to %d", word,
+		   (int)LIMIT_STEP_TOKENS);
 	return false;
 }
 

@@ -102,8 +102,11 @@ done
 for v in 0 1.01 -0.5 nan x ''; do
 	ok "--pace '$v'" wrong "pace: .* is not a fraction above 0, at most 1" $f trace compare $t $a --fit-stack "$tmp/x.yaml" "--pace=$v"
 done
-for v in 0 -5 x inf; do
-	ok "--tokens-per-step $v" wrong "tokens-per-step: .* is not a number above 0" $replay --tokens-per-step "$v"
+for v in 0 -5 x inf 0.5 1e-300 1000000001 1e300; do
+	ok "--tokens-per-step $v" wrong "tokens-per-step: .* is not a number from 1 to 1000000000" $replay --tokens-per-step "$v"
+done
+for v in 1 1e9; do
+	ok "--tokens-per-step $v is taken" takes $replay --tokens-per-step "$v"
 done
 for c in gemm attention memory optimizer collective copy; do
 	ok "--speedup $c=1 changes nothing" takes sh -c "$replay --json --speedup $c=1 | jq -e '.step_s == .recorded_step_s'"
