@@ -97,6 +97,17 @@ static void read_price(struct reader *outer, struct ft_node *node)
 	outer->failed = !reader_close(&r) || outer->failed;
 }
 
+/* Unknown where the key is absent, and then without end: so that 0 would be the opposite of what it says. */
+static struct ft_number read_memory_size(struct arena *mem, struct reader *r)
+{
+	const char *key = "host_memory_size";
+	struct ft_number n = read_number_or(r, mem, key, DIM_BYTES, 0);
+
+	if (!r->failed && read_has(r, key) && !(n.low > 0))
+		reader_fail(r, key, "should be above 0; leave it out if it is unknown");
+	return n;
+}
+
 static bool read_all(struct arena *mem, struct node *map, struct ft_node *node,
 		     struct ft_error *err)
 {
@@ -113,8 +124,7 @@ static bool read_all(struct arena *mem, struct node *map, struct ft_node *node,
 		read_number_or(&r, mem, "host_link", DIM_BYTES_PER_S, 0);
 	node->host_memory_bytes_per_s =
 		read_number_or(&r, mem, "host_memory", DIM_BYTES_PER_S, 0);
-	node->host_memory_bytes =
-		read_number_or(&r, mem, "host_memory_size", DIM_BYTES, 0);
+	node->host_memory_bytes = read_memory_size(mem, &r);
 	node->host_sockets = read_int(&r, "host_sockets", 1, 16, 1);
 	node->gpu_speed_spread_frac =
 		read_number_or(&r, mem, "gpu_speed_spread", DIM_FRAC, 0);

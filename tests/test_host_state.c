@@ -271,7 +271,7 @@ static void a_node_without_memory_is_refused(void **state)
 static void a_node_holds_so_much(void **state)
 {
 	static const double sizes[] = { 0, 0.99,
-					1.01 }; /* of what waits; 0: not known */
+					1.01 }; /* of what waits; 0: not said */
 	double waits = 1e12;
 
 	(void)state;
@@ -280,15 +280,18 @@ static void a_node_holds_so_much(void **state)
 		struct ft_scenario *s;
 		struct ft_outcome o;
 		struct ft_error err;
-		char text[600];
+		char size[40] = "~", text[600];
 
+		if (i)
+			snprintf(size, sizeof(size), "%.0f B",
+				 (i < 0 ? 1 : sizes[i]) * waits);
 		snprintf(text, sizeof(text),
 			 "model: llama3-8b\ncluster: {gpu: h100-sxm, gpus: 8, "
-			 "node: {extends: hgx-h100, host_memory_size: %.0f B}}\n"
+			 "node: {extends: hgx-h100, host_memory_size: %s}}\n"
 			 "stack: torch-2.11-eager\ntraining: {sequence_length: 1024, "
 			 "global_batch_size: 8, micro_batch_size: 1, sharding: fsdp, "
 			 "offload_state: all}\n",
-			 (i < 0 ? 1 : sizes[i]) * waits);
+			 size);
 		s = scenario_of(shelf, text, &err);
 		ok_or_say(s, err);
 		ok_or_say(ft_study_simulate(s, NULL, NULL, &o, &err), err);

@@ -292,6 +292,8 @@ static void a_cluster_is_held_to_its_bounds(void **state)
 		{ "gpus: 16, node: {extends: hgx-h100, scale_up: fast}",
 		  "should be a map" },
 		{ "gpus: 16, node: {extends: hgx-h100, price: 7}", "should be a map" },
+		{ "gpus: 16, node: {extends: hgx-h100, host_memory_size: 0 B}",
+		  "should be above 0; leave it out if it is unknown" },
 		{ "gpus: 16, node: {extends: hgx-h100, scale_up.fabric: pcie}",
 		  "needs a bandwidth of its own" },
 		{ "gpus: 16, node: {extends: hgx-h100, power: {value: 100 km}}",
