@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/file.h"
 #include "base/reader.h"
@@ -338,9 +339,8 @@ static const char *misused_scenario(const struct trace_args *a)
 	return NULL;
 }
 
-/* Standard input as a file without a name that can be read more than once, which it stays
- * until the program ends; path: what it is called. */
-static bool keep_input(char *path, size_t n, struct ft_error *err)
+/* Standard input becomes a file without a name that can be read more than once, until the program ends. */
+static bool keep_input(struct ft_error *err)
 {
 	char some[65536];
 	FILE *kept = tmpfile();
@@ -349,22 +349,23 @@ static bool keep_input(char *path, size_t n, struct ft_error *err)
 	while (kept && (k = fread(some, 1, sizeof(some), stdin)) &&
 	       fwrite(some, 1, k, kept) == k)
 		k = 0;
-	if (!kept || k || ferror(stdin) || fflush(kept))
+	if (!kept || k || ferror(stdin) || fflush(kept) ||
+	    dup2(fileno(kept), STDIN_FILENO) < 0)
 		return ft_fail(err, NULL, "standard input cannot be kept: %s",
 			       strerror(errno));
-	snprintf(path, n, "/dev/fd/%d", fileno(kept));
 	return true;
 }
 
-/* "-" among the words, once at most. */
-static bool find_input(struct trace_args *a, char *path, size_t n, struct ft_error *err)
+/* "-" among the words: as messages call it, /dev/stdin. */
+static bool find_input(struct trace_args *a, struct ft_error *err)
 {
-	for (size_t i = 0; i < a->shared.word.n; i++)
-		if (!strcmp(a->shared.word.word[i], "-")) {
-			a->shared.word.word[i] = path;
-			return keep_input(path, n, err);
-		}
-	return true;
+	bool any = false;
+
+	for (size_t i = 0; i < a->shared.word.n; i++) {
+		any |= !strcmp(a->shared.word.word[i], "-");
+		a->shared.word.word[i] = file_input(a->shared.word.word[i]);
+	}
+	return !any || keep_input(err);
 }
 
 /* That there is no such file says more than that it is no recording. */
@@ -385,7 +386,6 @@ int cmd_trace(int argc, char **argv)
 					    .most = LIMIT_OPTION_WORDS } };
 	struct ft_error err;
 	const char *why;
-	char path[32];
 	bool recorded;
 
 	parse_arguments(&argp, argc, argv, &a);
@@ -397,7 +397,7 @@ int cmd_trace(int argc, char **argv)
 	why = misused_options(&a);
 	if (why)
 		return wrong(why);
-	if (!find_input(&a, path, sizeof(path), &err))
+	if (!find_input(&a, &err))
 		return complain(&err);
 	recorded = ft_recording_is(a.shared.word.word[0]);
 	why = recorded ? misused_recording(&a) : misused_scenario(&a);

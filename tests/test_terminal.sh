@@ -46,6 +46,9 @@ ok "plan does, for each size" sh -c "printf '{model: {name: llama3-8b, num_hidde
 ok "bom, collective do" sh -c "$f bom - <$a >/dev/null && $f collective - --op all_reduce <$a >/dev/null"
 ok "validate does" sh -c "$f validate - <measurements/steps/h200-steps.csv | cmp - $tmp/v || $f validate measurements/steps/h200-steps.csv >$tmp/v && $f validate - <measurements/steps/h200-steps.csv | cmp - $tmp/v"
 ok "a recorded trace comes from it, too" sh -c "$f trace show - <tests/data/kineto-step.json >$tmp/t && $f trace show tests/data/kineto-step.json >$tmp/u && test -s $tmp/t"
+ok "under the name that messages have for it" sh -c "sed 1s,tests/data/kineto-step.json,/dev/stdin, $tmp/u | cmp - $tmp/t"
+ok "from a pipe, which is read more than once" sh -c "cat tests/data/kineto-step.json | $f trace show - | cmp - $tmp/t"
+ok "and so in its mistakes" sh -c "printf '{\"traceEvents\": [' | $f trace show - 2>&1 | grep -q '^/dev/stdin: error: ends in the middle of its JSON'"
 
 completed() { # WORD...: what is offered for the last
 	bash -c 'PATH=$1:$PATH; shift; . scripts/foretoken.bash; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); compopt() { :; }; _foretoken; printf "%s\n" "${COMPREPLY[@]}"' - "$(dirname "$f")" "$@"
