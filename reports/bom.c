@@ -74,7 +74,9 @@ static void put_physics(FILE *out, const struct ft_cluster *c, const struct ft_b
 			"integration: ask for as many nodes more where spares are to "
 			"take over at once.\n",
 			p->spare_nodes, p->spare_nodes == 1 ? " has" : "s have");
-	if (*evidence_links(c, said))
+	if (*evidence_ports(c, said))
+		fprintf(out, "%s\n", said);
+	if (*evidence_core(c, said))
 		fprintf(out, "%s\n", said);
 }
 

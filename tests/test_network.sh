@@ -54,6 +54,14 @@ ok "nor do spines, of which there are none" sh -c "$f simulate examples/01-first
 ok "nor in a single node" sh -c "[ '$(failed 8)' = 'There is no network, so that failed_uplinks_frac and slow_nics_frac change nothing.' ]"
 ok "a rail under one leaf crosses none" sh -c "[ '$(failed 128)' = 'All NICs of a rail share a leaf, so that failed_uplinks_frac slows only what crosses rails.' ]"
 ok "one among leaves may" sh -c "[ -z '$(failed 512)' ]"
+core() { # OVERSUBSCRIPTION GPUS: what is said of it in a bill
+	$f bom examples/03-infiniband-roce-spectrum-x/ib.yaml --set "cluster.gpus=$2" --set "cluster.fabric={extends: ib-ndr-rail, tiers: 3, core_oversubscription: $1}" | sed -n 's/^Switches have whole ports, so that a core_oversubscription of \(.*\) is built as \(.*\)\.$/\1 \2/p'
+}
+# of 64 ports 60 go down and 4 up, 48 and 16, 38 and 26; the last spine is not full
+ok "a core that cannot be built as asked says how it is" sh -c "[ '$(core 20 24576)' = '20 14.99' ] && [ '$(core 1.5 24576)' = '1.5 1.461' ]"
+ok "so does an answer" sh -c "$f simulate examples/03-infiniband-roce-spectrum-x/ib.yaml --set cluster.gpus=16384 --set training.global_batch_size=16384 --set 'cluster.fabric={extends: ib-ndr-rail, tiers: 3, core_oversubscription: 20}' | grep -q 'core_oversubscription of 20 is built as 14.9'"
+ok "one that is built as asked says nothing" sh -c "[ -z '$(core 3 24576)$(core 7 24576)$(core 1 24576)' ]"
+ok "nor one that is not there" sh -c "! $f bom examples/03-infiniband-roce-spectrum-x/ib.yaml --set cluster.gpus=512 --set 'cluster.fabric={extends: ib-ndr-rail, core_oversubscription: 20}' | grep 'whole ports'"
 ok "a neighbour among the same leaves is felt" sh -c "$f simulate $s --beside $s --json | python3 -c 'import json,sys; d=json.load(sys.stdin); assert d[\"step_s\"] > 1.02*d[\"beside\"][\"step_alone_s\"], d'"
 ok "a packed neighbour under its own leaves is not" sh -c "$f simulate $drawn/packed.yaml --beside $drawn/packed.yaml --json | python3 -c 'import json,sys; d=json.load(sys.stdin); assert d[\"step_s\"] < 1.005*d[\"beside\"][\"step_alone_s\"], d[\"step_s\"]/d[\"beside\"][\"step_alone_s\"]'"
 ok "neighbours share one fabric" says "share one fabric" $f simulate $s --beside examples/01-first-answer/h100.yaml

@@ -1,0 +1,141 @@
+/* reports/evidence_network.c - what an answer says of its network: what was asked of it in vain, or is built otherwise */
+#include <math.h>
+#include <stdio.h>
+
+#include "base/node.h"
+#include "reports/evidence.h"
+
+/* Faults of what this size has none of: a sweep over sizes may state them all the same. */
+const char *evidence_faults(const struct ft_scenario *s, const struct ft_outcome *o,
+			    char text[SENTENCE])
+{
+	const struct ft_cluster *c = s->cluster;
+	const struct ft_imperfections *x = &c->imperfections;
+	bool network = c->topology.tiers > 0;
+	bool uplinks = c->topology.tiers > 1 || c->fabric->graph;
+	bool failed = x->failed_uplinks_frac > 0 && !uplinks;
+	bool slow = x->slow_nics_frac > 0 && !network;
+
+	(void)o;
+	if (!failed && !slow)
+		return "";
+	snprintf(text, SENTENCE, "%s, so that %s%s%s change%s nothing.",
+		 network ? "The network has no uplinks" : "There is no network",
+		 failed ? "failed_uplinks_frac" : "", failed && slow ? " and " : "",
+		 slow ? "slow_nics_frac" : "", failed && slow ? "" : "s");
+	return text;
+}
+
+/* Keys of the fabric that a network of so few tiers, or of such routing, has no use for. */
+const char *evidence_fabric(const struct ft_scenario *s, const struct ft_outcome *o,
+			    char text[SENTENCE])
+{
+	const struct ft_cluster *c = s->cluster;
+	int tiers = (int)c->topology.tiers;
+	const struct {
+		const char *key;
+		bool idle;
+	} keys[] = {
+		{ "oversubscription", tiers < 2 },
+		{ "spare_spines", tiers < 2 },
+		{ "core_oversubscription", tiers < 3 },
+		{ "queue_pairs", c->fabric->adaptive },
+	};
+	size_t n = 0, idle = 0;
+
+	(void)o;
+	for (size_t i = 0; !c->fabric->graph && i < sizeof(keys) / sizeof(*keys); i++) {
+		char path[64];
+
+		snprintf(path, sizeof(path), "cluster.fabric.%s", keys[i].key);
+		if (keys[i].idle && !node_is_null(node_path(s->given, path)))
+			n += (size_t)snprintf(text + n, SENTENCE - n, "%s%s",
+					      idle++ ? ", " : "", keys[i].key);
+	}
+	if (!idle)
+		return "";
+	snprintf(text + n, SENTENCE - n,
+		 " change%s nothing in a network of %d tier%s with %s routing.",
+		 idle > 1 ? "" : "s", tiers, tiers == 1 ? "" : "s",
+		 c->fabric->adaptive ? "adaptive" : "hashed");
+	return text;
+}
+
+const char *evidence_rails(const struct ft_scenario *s, const struct ft_outcome *o,
+			   char text[SENTENCE])
+{
+	const struct ft_cluster *c = s->cluster;
+
+	(void)o;
+	if (!(c->imperfections.failed_uplinks_frac > 0) || c->fabric->graph ||
+	    c->topology.tiers < 2 || c->topology.nodes_per_leaf < c->nodes)
+		return "";
+	snprintf(
+		text, SENTENCE,
+		"All NICs of a rail share a leaf, so that failed_uplinks_frac slows only "
+		"what crosses rails.");
+	return text;
+}
+
+const char *evidence_ports(const struct ft_cluster *c, char text[SENTENCE])
+{
+	const char *fabric = *c->fabric->name ? c->fabric->name : "the fabric";
+	double planes = (double)c->topology.planes;
+	double port = c->fabric->port_bytes_per_s.value * 8e-9;
+	double nic = c->node->nic_bytes_per_s.value * 8e-9;
+
+	if (!c->topology.tiers || c->fabric->graph || fabs(nic / port - 1) < 0.01)
+		return "";
+	if (planes * port < nic * 0.99)
+		snprintf(text, SENTENCE,
+			 "NICs of %.4g Gb/s run at %.4g Gb/s, as ports of %s do%s.",
+			 nic, planes * port, fabric, planes > 1 ? ", in planes" : "");
+	else if (planes > 1)
+		snprintf(
+			text, SENTENCE,
+			"NICs of %.4g Gb/s have %.0f links of %.4g Gb/s, each to a plane "
+			"of switches of its own.",
+			nic, planes, fmin(port, nic / planes));
+	else
+		snprintf(
+			text, SENTENCE,
+			"NICs of %.4g Gb/s use %.0f %% of the ports of %.4g Gb/s of %s; "
+			"switch.split lets several share one.",
+			nic, 100 * nic / port, port, fabric);
+	return text;
+}
+
+/* Below the top tier, in cables down over cables up: a switch has whole ports. */
+const char *evidence_core(const struct ft_cluster *c, char text[SENTENCE])
+{
+	const struct ft_topology *t = &c->topology;
+	double asked = c->fabric->core_oversubscription, built;
+
+	if (c->fabric->graph || t->tiers < 3 || asked <= 1)
+		return "";
+	built = t->tiers == 3 ?
+			(double)t->cables_leaf_spine / (double)t->cables_spine_core :
+			(double)t->cables_spine_core / (double)t->cables_core_top;
+	if (fabs(built / asked - 1) < 0.01)
+		return "";
+	snprintf(
+		text, SENTENCE,
+		"Switches have whole ports, so that a core_oversubscription of %.4g is "
+		"built as %.4g.",
+		asked, built);
+	return text;
+}
+
+const char *evidence_built(const struct ft_scenario *s, const struct ft_outcome *o,
+			   char text[SENTENCE])
+{
+	(void)o;
+	return evidence_core(s->cluster, text);
+}
+
+const char *evidence_links(const struct ft_scenario *s, const struct ft_outcome *o,
+			   char text[SENTENCE])
+{
+	(void)o;
+	return evidence_ports(s->cluster, text);
+}
