@@ -175,6 +175,22 @@ static bool one_kernel(const struct ft_scenario *s)
 				 s->model->plain != FT_PLAIN_NOT, s->model->score_cap);
 }
 
+/* Weights of experts are summed over ranks of their own. */
+static bool replicated(const struct ft_scenario *s)
+{
+	const struct ft_plan *p = s->plan;
+
+	return p->dp * p->cp > 1 || (routed(s) && p->edp > 1);
+}
+
+/* Not in fp32, where no product is grouped whatever is said; but operations on a gate's halves are others then. */
+static bool may_be_grouped(const struct ft_scenario *s)
+{
+	const struct ft_layout_rules *l = &s->stack->layout;
+
+	return !ft_plan_wide_experts(s->plan, l) || l->fusion != FT_FUSION_COMPILED;
+}
+
 static bool fails(const struct ft_scenario *s)
 {
 	return s->terms.failures.failures_per_1000_node_days != 0;
@@ -202,6 +218,11 @@ static const struct idle_key told[] = {
 	  "bf16" },
 	{ "training.overlap.tp", split, "with tp above 1", "false" },
 	{ "training.overlap.pp", staged, "with pp above 1", "true" },
+	{ "training.overlap.dp", replicated,
+	  "where several ranks share in the sums of gradients", "true" },
+	{ "training.grouped_experts", may_be_grouped,
+	  "where experts are in 16 bit, or no compiler fuses their operations",
+	  "true" },
 	{ "training.parallel.vpp", staged, "with pp above 1", "1" },
 	{ "training.schedule", staged, "with pp above 1", "1f1b" },
 	{ "training.pipeline_flushes", staged, "with pp above 1", "1" },

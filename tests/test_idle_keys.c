@@ -172,6 +172,93 @@ static void an_answer_says_that_it_does_nothing(void **state)
 	arena_release(&mem);
 }
 
+/* Is the key among those that an answer is told to do nothing of? */
+static bool remarked(const char *model, const char *stack, int gpus,
+		     const char *training, const char *key)
+{
+	struct ft_shelf *shelf = ft_shelf_new();
+	struct arena mem = { 0 };
+	struct ft_error err = { .text = "" };
+	const char *where, *found = NULL;
+	const char *text = arena_printf(
+		&mem,
+		"{model: {name: %s, num_hidden_layers: 2}, cluster: {gpu: h100-sxm, "
+		"gpus: %d}, stack: %s, training: {sequence_length: 2048, "
+		"global_batch_size: 64, %s}}",
+		model, gpus, stack, training);
+	struct node *root = node_read_text(&mem, "s", text, strlen(text), &err);
+	struct ft_scenario *s = ft_scenario_from(shelf, root, "s", true, &err);
+	bool is = false;
+
+	ok_or_say(s, err);
+	for (size_t i = 0; (found = ft_scenario_idle(s, i, &where)); i++)
+		is |= !strcmp(found, key);
+	ft_scenario_free(s);
+	ft_shelf_free(shelf);
+	arena_release(&mem);
+	return is;
+}
+
+/* Gradients of one rank are summed with nobody's, but those of experts that tensor ranks share are. */
+static void an_overlap_of_no_sums_is_told(void **state)
+{
+	static const struct {
+		const char *model, *training;
+		bool told;
+	} of[] = {
+		{ DENSE, "sharding: zero1, parallel: {tp: 8}, overlap: {dp: false}",
+		  true },
+		{ DENSE, "sharding: ddp, parallel: {tp: 8}, overlap: {dp: false}",
+		  true },
+		{ DENSE, "sharding: zero1, parallel: {tp: 8}, overlap: {dp: true}",
+		  false },
+		{ DENSE, "sharding: zero1, parallel: {tp: 4}, overlap: {dp: false}",
+		  false },
+		{ DENSE,
+		  "sharding: zero1, parallel: {tp: 4, cp: 2}, overlap: {dp: false}",
+		  false },
+		{ ROUTED,
+		  "sharding: zero1, parallel: {tp: 8, ep: 4, etp: 1}, overlap: {dp: false}",
+		  false },
+		{ ROUTED,
+		  "sharding: zero1, parallel: {tp: 8, ep: 8, etp: 1}, overlap: {dp: false}",
+		  true },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(of) / sizeof(*of); i++)
+		assert_int_equal(remarked(of[i].model, "megatron-core", 8,
+					  of[i].training, "training.overlap.dp"),
+				 of[i].told);
+}
+
+/* Compiled, they do the same either way; in eager's passes the gate's operations differ, and in 16 bit products. */
+static void ungrouped_experts_in_fp32_are_told(void **state)
+{
+	static const struct {
+		const char *stack, *training;
+		bool told;
+	} of[] = {
+		{ "transformers-5-compile", "sharding: ddp, grouped_experts: false",
+		  true },
+		{ "transformers-5-compile", "sharding: ddp, grouped_experts: true",
+		  false },
+		{ "transformers-5-compile", "sharding: fsdp, grouped_experts: false",
+		  false },
+		{ "transformers-5-compile",
+		  "sharding: ddp, grouped_experts: false, master_weights: false",
+		  false },
+		{ "transformers-5-eager", "sharding: ddp, grouped_experts: false",
+		  false },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(of) / sizeof(*of); i++)
+		assert_int_equal(remarked(ROUTED, of[i].stack, 8, of[i].training,
+					  "training.grouped_experts"),
+				 of[i].told);
+}
+
 /* A format that the GPU has not, too, where it was said. */
 static void a_format_that_the_gpu_has_not_is_refused(void **state)
 {
@@ -270,6 +357,8 @@ int main(void)
 		cmocka_unit_test(a_format_that_the_gpu_has_not_is_refused),
 		cmocka_unit_test(a_search_holds_a_key_where_it_counts),
 		cmocka_unit_test(an_answer_says_that_it_does_nothing),
+		cmocka_unit_test(an_overlap_of_no_sums_is_told),
+		cmocka_unit_test(ungrouped_experts_in_fp32_are_told),
 	};
 
 	return cmocka_run_group_tests_name("idle keys", tests, NULL, NULL);
