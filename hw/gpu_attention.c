@@ -25,6 +25,17 @@ bool ft_attention_known(const struct ft_gpu *gpu, const char *impl)
 	return same_library(gpu->attention_impl, impl);
 }
 
+bool ft_attention_version_known(const struct ft_gpu *gpu, const char *impl)
+{
+	bool known = !strchr(impl, '-') || !strcmp(gpu->attention_impl, impl);
+
+	for (size_t i = 0; i < gpu->n_impls; i++)
+		known |= !strcmp(gpu->impl[i].name, impl);
+	for (size_t i = 0; i < gpu->n_attention; i++)
+		known |= !strcmp(gpu->attention[i].impl, impl);
+	return known;
+}
+
 const char *ft_attention_names(struct arena *mem, const struct ft_gpu *gpu)
 {
 	const char **name = ARENA_ARRAY(mem, gpu->n_impls + 1, const char *);

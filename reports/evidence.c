@@ -51,6 +51,21 @@ static const char *on_kernels(const struct ft_scenario *s, const struct ft_outco
 	return text;
 }
 
+/* A version that the profile knows nothing of, and that there may not be. */
+static const char *on_attention(const struct ft_scenario *s, const struct ft_outcome *o,
+				char text[SENTENCE])
+{
+	const char *impl = s->stack->layout.attention;
+
+	(void)o;
+	if (ft_attention_version_known(s->cluster->gpu, impl))
+		return "";
+	snprintf(text, SENTENCE,
+		 "The profile of %s knows no attention '%s': the time is that of %.*s.",
+		 s->cluster->gpu->name, impl, (int)strcspn(impl, "-"), impl);
+	return text;
+}
+
 static const char *on_host(const struct ft_scenario *s, const struct ft_outcome *o,
 			   char text[SENTENCE])
 {
@@ -226,10 +241,10 @@ static const char *on_time(const struct ft_scenario *s, const struct ft_outcome 
 /* In the order in which they are told. */
 static const char *(*const sentences[])(const struct ft_scenario *,
 					const struct ft_outcome *, char *) = {
-	evidence_search, on_stack,	 on_unmeasured,	  on_kernels,
-	on_host,	 on_dropped,	 on_wide_experts, evidence_memory,
-	evidence_links,	 evidence_built, evidence_faults, evidence_fabric,
-	evidence_rails,	 on_idle,	 on_time,
+	evidence_search, on_stack,	 on_unmeasured,	 on_kernels,
+	on_attention,	 on_host,	 on_dropped,	 on_wide_experts,
+	evidence_memory, evidence_links, evidence_built, evidence_faults,
+	evidence_fabric, evidence_rails, on_idle,	 on_time,
 };
 
 const char *evidence_sentence(const struct ft_scenario *s, const struct ft_outcome *o,

@@ -74,6 +74,9 @@ struct ft_attention_kernels {
 /* Does the profile say anything of that library's attention, or of a version of it? */
 bool ft_attention_known(const struct ft_gpu *gpu, const char *impl);
 
+/* Of NAME-VERSION: does it say anything of that version? If not, NAME counts. */
+bool ft_attention_version_known(const struct ft_gpu *gpu, const char *impl);
+
 /* The implementations that it says something of, as "fa2, cudnn". */
 const char *ft_attention_names(struct arena *mem, const struct ft_gpu *gpu);
 
