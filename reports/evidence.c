@@ -167,16 +167,18 @@ static const char *on_wide_experts(const struct ft_scenario *s,
 const char *evidence_memory(const struct ft_scenario *s, const struct ft_outcome *o,
 			    char text[SENTENCE])
 {
+	bool state = s->plan->offload_state != FT_OFFLOAD_NONE;
 	const double full = 0.9;
 	double total = 0, frac;
 
 	if (ft_node_memory_frac(s->cluster->node, o->host_memory_bytes) > 1) {
-		snprintf(
-			text, SENTENCE,
-			"State of %.3g TB waits in each node's memory, and %s has %.3g "
-			"TB (host_memory_size of the node): the plan cannot run.",
-			1e-12 * o->host_memory_bytes, s->cluster->node->name,
-			1e-12 * s->cluster->node->host_memory_bytes.value);
+		snprintf(text, SENTENCE,
+			 "%s of %.3g TB %s node's memory, and %s has %.3g "
+			 "TB (host_memory_size of the node): the plan cannot run.",
+			 state ? "State" : "Activations", 1e-12 * o->host_memory_bytes,
+			 state ? "waits in each" : "wait in the fullest",
+			 s->cluster->node->name,
+			 1e-12 * s->cluster->node->host_memory_bytes.value);
 		return text;
 	}
 	ft_outcome_get(o, "memory_bytes_per_gpu.total", &total);

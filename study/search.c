@@ -25,8 +25,8 @@
 
 /* ---- one candidate -------------------------------------------------------------- */
 
-/* The peak of a rank, of the GPU's memory. What pairs hold together is counted on the whole
- * graph. */
+/* The peak of a rank, of the GPU's memory, or what waits in the fullest node of its, whichever is fuller. What pairs hold
+ * together is counted on the whole graph. */
 static bool peak(const struct ft_scenario *s, const struct ft_plan *p,
 		 const struct ft_outline *o, struct candidate *c, struct ft_error *err)
 {
@@ -38,9 +38,22 @@ static bool peak(const struct ft_scenario *s, const struct ft_plan *p,
 	if (c->pairs && !g)
 		return false;
 	bytes = g ? ft_graph_peak_bytes(g) : ft_outline_peak_bytes(o);
-	c->memory = (float)(bytes / s->cluster->gpu->memory_bytes.value);
+	c->memory = (float)fmax(bytes / s->cluster->gpu->memory_bytes.value,
+				search_sent_share(s, p, o, g));
 	ft_graph_free(g);
 	return true;
+}
+
+double search_sent_share(const struct ft_scenario *s, const struct ft_plan *p,
+			 const struct ft_outline *o, const struct ft_graph *g)
+{
+	int64_t ranks = s->cluster->ranks_per_node;
+	double bytes;
+
+	if (!p->offload_layers)
+		return 0;
+	bytes = g ? ft_graph_host_bytes(g, ranks) : ft_outline_host_bytes(o, ranks);
+	return ft_node_memory_frac(s->cluster->node, bytes);
 }
 
 double search_node_share(const struct ft_scenario *s, const struct ft_plan *p)

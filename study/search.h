@@ -119,6 +119,10 @@ double search_worst_kept(const struct search_job *j);
 double search_node_share(const struct ft_scenario *scenario,
 			 const struct ft_plan *plan);
 float search_held(const struct ft_scenario *scenario, const struct ft_plan *plan);
+/* Activations that wait in the fullest node, of what that holds; of the whole graph, unless it is NULL. */
+double search_sent_share(const struct ft_scenario *scenario, const struct ft_plan *plan,
+			 const struct ft_outline *outline,
+			 const struct ft_graph *graph);
 
 /* study/search_sketch.c: what a candidate can rank by at least, into it. */
 struct sketches *sketches_new(void);

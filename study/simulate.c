@@ -13,13 +13,22 @@
 #include "study/evidence.h"
 #include "study/traits.h"
 
+/* State or activations, not both: plan_offload_wrong. */
+static double node_bytes(const struct ft_scenario *s, const struct ft_graph *g)
+{
+	return s->plan->offload_state != FT_OFFLOAD_NONE ?
+		       ft_plan_node_bytes(s->model, s->plan) :
+		       ft_graph_host_bytes(g, s->cluster->ranks_per_node);
+}
+
 /* Per-rank peaks become per-card totals; the fullest stage counts. */
-static void memory(const struct ft_scenario *s, struct ft_outcome *o)
+static void memory(const struct ft_scenario *s, const struct ft_graph *g,
+		   struct ft_outcome *o)
 {
 	const struct ft_class_result *worst = &o->run->rank_class[0];
 	double ranks = (double)s->cluster->gpu->ranks_per_gpu;
 
-	o->host_memory_bytes = ft_plan_node_bytes(s->model, s->plan);
+	o->host_memory_bytes = node_bytes(s, g);
 	for (size_t i = 1; i < o->run->n_classes; i++)
 		if (o->run->rank_class[i].peak_total_bytes > worst->peak_total_bytes)
 			worst = &o->run->rank_class[i];
@@ -258,7 +267,7 @@ static bool answer(const struct ft_scenario *s, const struct ft_sim_job *job,
 		ft_outcome_release(o);
 		return false;
 	}
-	memory(s, o);
+	memory(s, job->graph, o);
 	if (!range(s, o, err)) {
 		ft_outcome_release(o);
 		return false;

@@ -100,7 +100,8 @@ static double least_memory(const struct search_job *j, struct ft_shelf *shelf,
 			least = fmin(least,
 				     fmax(ft_outline_peak_bytes(o) /
 						  s->cluster->gpu->memory_bytes.value,
-					  search_node_share(s, &p)));
+					  fmax(search_node_share(s, &p),
+					       search_sent_share(s, &p, o, NULL))));
 		ft_outline_free(o);
 	}
 	free(light);

@@ -1,6 +1,7 @@
 /* tests/test_offload.c - what waits in host memory goes there and comes back, and takes its time */
 #include <math.h>
 
+#include "foretoken/study_plan.h"
 #include "tests/simulated.h"
 #include "tests/works.h"
 
@@ -238,6 +239,111 @@ static void the_loss_goes_with_all_layers(void **state)
 	}
 }
 
+/* What is sent for one micro-batch comes back before the next goes; in a pipeline a stage sends for as many as there are stages from it
+ * on. A node has the sum of its ranks. */
+static void what_waits_is_of_the_micro_batches_in_flight(void **state)
+{
+	static const struct {
+		const char *plan;
+		int stages, micro_batches;
+	} ways[] = {
+		{ "parallel: {tp: 4}", 1, 4 },
+		{ "parallel: {tp: 4}, recompute: full", 1, 4 },
+		{ "parallel: {pp: 2, tp: 2}", 2, 4 },
+		{ "parallel: {pp: 4}", 4, 4 },
+		{ "parallel: {pp: 4, vpp: 2}, schedule: interleaved", 4, 4 },
+		{ "parallel: {pp: 2}", 2, 2 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(ways) / sizeof(*ways); i++) {
+		int stages = ways[i].stages, per = RANKS / stages;
+		struct ft_outline *o;
+		struct ft_error err;
+		struct parts p;
+		char plan[300];
+
+		snprintf(plan, sizeof(plan),
+			 "{sequence_length: 4096, global_batch_size: 4, "
+			 "micro_batch_size: 1, offload_layers: 4, %s}",
+			 ways[i].plan);
+		build(&p, MODEL, plan, "megatron-core", RANKS);
+		o = ft_outline_build(p.model, p.plan, p.stack, &err);
+		ok_or_say(o, err);
+		for (int node = 1; node <= 2 * RANKS; node *= 2) {
+			double waits = ft_graph_host_bytes(p.graph, node), most = 0;
+
+			near_frac(ft_outline_host_bytes(o, node), waits, 1e-12);
+			if (p.plan->vpp > 1)
+				continue;
+			for (int from = 0; from < RANKS; from += node) {
+				double sum = 0;
+
+				for (int r = from; r < from + node && r < RANKS; r++) {
+					struct ft_graph one = *p.graph;
+					int s = r / per, left = stages - s;
+
+					one.rank_class += s;
+					one.n_classes = 1;
+					sum += sum_of(&one, "offload").bytes /
+					       ways[i].micro_batches *
+					       fmin(left, ways[i].micro_batches);
+				}
+				most = fmax(most, sum);
+			}
+			near_frac(waits, most, 1e-12);
+		}
+		assert_true(ft_graph_host_bytes(p.graph, 1) > 0);
+		ft_outline_free(o);
+		drop(&p);
+	}
+}
+
+/* With less memory in the node than waits there a plan does not fit, whatever the GPUs hold; a search knows, and its ways out do. */
+static void a_node_holds_so_much(void **state)
+{
+	static const struct ft_search how = { .top = 1, .threads = 1 };
+	double waits = 1e12;
+
+	(void)state;
+	for (int i = -1; i < 2; i++) { /* at first: how much waits */
+		struct ft_plans *plans[FT_SIZES_MOST];
+		struct ft_shelf *shelf = ft_shelf_new();
+		struct ft_scenario *s;
+		struct ft_outcome o;
+		struct ft_error err;
+		char text[700];
+		size_t n;
+
+		snprintf(text, sizeof(text),
+			 "model: " MODEL "\ncluster: {gpu: h100-sxm, gpus: 4, "
+			 "node: {extends: hgx-h100, host_memory_size: %.0f B}}\n"
+			 "stack: megatron-core\ntraining: {sequence_length: 4096, "
+			 "global_batch_size: 4, micro_batch_size: 1, recompute: none, "
+			 "sharding: zero1, parallel: {tp: 2, pp: 2, vpp: 1, cp: 1}, "
+			 "schedule: 1f1b, offload_layers: 6}\n",
+			 (i < 0 ? 1 :
+			  i	? 1.01 :
+				  0.99) *
+				 waits);
+		s = scenario_of(shelf, text, &err);
+		ok_or_say(s, err);
+		ok_or_say(ft_study_simulate(s, NULL, NULL, &o, &err), err);
+		waits = o.host_memory_bytes;
+		assert_true(waits > 1e9 && waits < 1e11);
+		assert_int_equal(o.fits, i != 0);
+		ok_or_say(ft_study_plans_of("s", text, &how, plans, &n, &err), err);
+		assert_int_equal(plans[0]->n, i != 0);
+		for (size_t k = 0; k < plans[0]->n_ways; k++)
+			assert_true(plans[0]->way[k].memory_frac <= 1);
+		assert_true(i != 0 || plans[0]->n_ways > 0);
+		ft_plans_free(plans[0]);
+		ft_outcome_release(&o);
+		ft_scenario_free(s);
+		ft_shelf_free(shelf);
+	}
+}
+
 /* A node must say what its link carries. */
 static void a_node_without_a_link_is_refused(void **state)
 {
@@ -272,6 +378,8 @@ int main(void)
 		cmocka_unit_test(the_link_sets_the_pace_where_it_is_slow),
 		cmocka_unit_test(copies_are_hidden_behind_the_layers),
 		cmocka_unit_test(the_loss_goes_with_all_layers),
+		cmocka_unit_test(what_waits_is_of_the_micro_batches_in_flight),
+		cmocka_unit_test(a_node_holds_so_much),
 		cmocka_unit_test(a_node_without_a_link_is_refused),
 	};
 

@@ -7,6 +7,7 @@
  */
 #include <string.h>
 
+#include "traces/host_held.h"
 #include "traces/stage.h"
 
 struct whole {
@@ -213,28 +214,30 @@ double ft_plan_held_bytes(const struct ft_model *model, const struct ft_plan *pl
 
 /* ---- memory ---------------------------------------------------------------------- */
 
-struct swing { /* of a pass: what it takes for good, and its fullest moment */
-	double net, peak;
-};
+static struct swing swing_on_gpu(const struct ft_graph *g, const struct ft_segment *seg)
+{
+	(void)g;
+	return (struct swing){ ft_memory_sum(seg->net_bytes),
+			       ft_memory_sum(seg->peak_bytes) };
+}
 
 static void add_call(const struct ft_graph *g, const struct ft_call *call,
-		     int64_t times, struct swing *s)
+		     int64_t times, segment_swing *swing, struct swing *s)
 {
-	const struct ft_segment *seg = &g->segment[call->segment];
-	double net = ft_memory_sum(seg->net_bytes),
-	       peak = ft_memory_sum(seg->peak_bytes);
+	const struct swing one = swing(g, &g->segment[call->segment]);
 
 	for (int64_t r = 0; r < (int64_t)call->repeat / times; r++) {
-		if (s->net + peak > s->peak)
-			s->peak = s->net + peak;
-		s->net += net;
+		if (s->net + one.peak > s->peak)
+			s->peak = s->net + one.peak;
+		s->net += one.net;
 		if (s->net > s->peak)
 			s->peak = s->net;
 	}
 }
 
 /* What each pass of a class adds to the memory that is held, and its peak. */
-static void swings_of(const struct ft_outline *o, size_t c, struct swing *of)
+static void swings_of(const struct ft_outline *o, size_t c, segment_swing *swing,
+		      struct swing *of)
 {
 	const struct ft_class *class = &o->graph.rank_class[c];
 
@@ -243,16 +246,17 @@ static void swings_of(const struct ft_outline *o, size_t c, struct swing *of)
 		const struct ft_pass_calls *pass = &o->pass[c][i];
 
 		for (size_t k = pass->begin; k < pass->end; k++)
-			add_call(&o->graph, &class->call[k], pass->times, &of[i]);
+			add_call(&o->graph, &class->call[k], pass->times, swing,
+				 &of[i]);
 	}
 }
 
-static double peak_of_class(const struct ft_outline *o, size_t c,
-			    const struct swing *of)
+/* From what is held when the step begins. */
+static double peak_of_class(const struct ft_outline *o, size_t c, double begin,
+			    segment_swing *swing, const struct swing *of)
 {
 	const struct ft_class *class = &o->graph.rank_class[c];
-	struct swing all = { ft_memory_sum(class->base_bytes),
-			     ft_memory_sum(class->base_bytes) };
+	struct swing all = { begin, begin };
 
 	for (size_t i = 0; i < o->n_order[c]; i++) {
 		const struct swing *s = &of[o->order[c][i].pass];
@@ -262,7 +266,7 @@ static double peak_of_class(const struct ft_outline *o, size_t c,
 		all.net += s->net;
 	}
 	for (size_t k = o->last_call[c]; k < class->n_calls; k++)
-		add_call(&o->graph, &class->call[k], 1, &all);
+		add_call(&o->graph, &class->call[k], 1, swing, &all);
 	return all.peak;
 }
 
@@ -276,10 +280,28 @@ double ft_outline_peak_bytes(const struct ft_outline *o)
 		double bytes;
 
 		if (o->like[c] == c)
-			swings_of(o, c, of);
-		bytes = peak_of_class(o, c, of);
+			swings_of(o, c, swing_on_gpu, of);
+		bytes = peak_of_class(o, c,
+				      ft_memory_sum(o->graph.rank_class[c].base_bytes),
+				      swing_on_gpu, of);
 		most = bytes > most ? bytes : most;
 	}
+	arena_release(&mem);
+	return most;
+}
+
+double ft_outline_host_bytes(const struct ft_outline *o, int64_t ranks_per_node)
+{
+	struct arena mem = { 0 };
+	struct swing *of = ARENA_ARRAY(&mem, o->n_passes, struct swing);
+	double *held = ARENA_ARRAY(&mem, o->graph.n_classes, double), most;
+
+	for (size_t c = 0; c < o->graph.n_classes; c++) {
+		if (o->like[c] == c)
+			swings_of(o, c, swing_on_host, of);
+		held[c] = peak_of_class(o, c, 0, swing_on_host, of);
+	}
+	most = fullest_node(&o->graph, held, ranks_per_node);
 	arena_release(&mem);
 	return most;
 }

@@ -189,7 +189,7 @@ struct ft_outcome {
 	double model_flop_per_s_per_gpu, mfu, mfu_full, hfu;
 	bool fits;
 	double memory_total_bytes, memory_bytes[FT_MEMORIES]; /* per card */
-	double host_memory_bytes; /* per node, of state that waits there */
+	double host_memory_bytes; /* of the fullest node, of state or activations that wait there */
 	struct ft_breakdown breakdown;
 	double step_low_s, step_high_s;
 	double tokens_low_per_s, tokens_high_per_s;

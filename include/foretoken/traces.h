@@ -388,6 +388,11 @@ double ft_plan_held_bytes(const struct ft_model *model, const struct ft_plan *pl
  * rounding of sums. */
 double ft_outline_peak_bytes(const struct ft_outline *outline);
 
+/* What waits in the memory of the fullest node at once, of what layers send there for backward (offload_layers). Not of graphs whose
+ * state waits there (offload_state), of which the copies are others: ft_plan_node_bytes. */
+double ft_graph_host_bytes(const struct ft_graph *graph, int64_t ranks_per_node);
+double ft_outline_host_bytes(const struct ft_outline *outline, int64_t ranks_per_node);
+
 /* A text a person can read and edit; what is written is read back the same but for
  * blanks in names, which become _. */
 void ft_graph_write(const struct ft_graph *graph, FILE *out);
