@@ -103,6 +103,9 @@ static void put_counts(FILE *out, const struct ft_plans *p)
 		fprintf(out, ", %s refused by the stack or the model",
 			shown_number(&as, (double)p->refused, shown));
 	fprintf(out, ", %s fit", shown_number(&as, (double)p->feasible, shown));
+	if (p->n && p->over_node)
+		fprintf(out, ", %s too large for a node's memory",
+			shown_number(&as, (double)p->over_node, shown));
 	fprintf(out, ", %zu simulated", p->simulated);
 	if (p->known)
 		fprintf(out, ", %zu known from the database", p->known);
@@ -143,14 +146,33 @@ static void put_flatness(FILE *out, const struct ft_plans *p)
 	fputs(".\n", out);
 }
 
+/* Which memory is too small. */
+static void put_unfit(FILE *out, const struct ft_plans *p)
+{
+	struct shown as = shown_as(FT_SHOW_COUNT, 0);
+	char gpu[SHOWN], node[SHOWN];
+
+	if (p->over_gpu && p->over_node)
+		fprintf(out,
+			"No plan fits: %s are too large for a GPU's memory, %s for a "
+			"node's (its host_memory_size).\n",
+			shown_number(&as, (double)p->over_gpu, gpu),
+			shown_number(&as, (double)p->over_node, node));
+	else if (p->over_node)
+		fputs("No plan fits in a node's memory (its host_memory_size).\n", out);
+	else
+		fputs("No plan fits in a GPU's memory.\n", out);
+}
+
 static void put_ways(FILE *out, const struct ft_plans *p)
 {
 	if (p->considered)
-		fputs("No plan fits in memory.\n", out);
+		put_unfit(out, p);
 	for (size_t i = 0; i < p->n_ways; i++)
-		fprintf(out, "%s %s (a plan takes %.0f %% of it)\n",
+		fprintf(out, "%s %s (a plan takes %.0f %% of a %s memory)\n",
 			i ? "         or" : "One fits with", p->way[i].text,
-			100 * p->way[i].memory_frac);
+			100 * p->way[i].memory_frac,
+			p->way[i].of_node ? "node's" : "GPU's");
 	if (!p->n_ways)
 		fputs("None fits with freed keys, half the optimizer or eight times the "
 		      "GPUs either.\n",
@@ -341,6 +363,8 @@ static json_t *plans_json(const struct ft_plans *p)
 	json_put_int(o, "bounded", (int64_t)p->bounded);
 	json_put_int(o, "refused", (int64_t)p->refused);
 	json_put_int(o, "feasible", (int64_t)p->feasible);
+	json_put_int(o, "over_gpu_memory", (int64_t)p->over_gpu);
+	json_put_int(o, "over_node_memory", (int64_t)p->over_node);
 	json_put_int(o, "simulated", (int64_t)p->simulated);
 	json_put_int(o, "known", (int64_t)p->known);
 	json_put(o, "wall_s", p->wall_s);
@@ -364,6 +388,7 @@ static json_t *plans_json(const struct ft_plans *p)
 
 		json_put_text(way, "change", p->way[i].text);
 		json_put(way, "memory_frac", p->way[i].memory_frac);
+		json_put_text(way, "memory", p->way[i].of_node ? "node" : "gpu");
 		json_array_append_new(ways, way);
 	}
 	json_object_set_new(o, "ways_out", ways);

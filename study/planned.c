@@ -170,6 +170,10 @@ static void count(struct ft_plans *p, const struct search_job *j)
 	p->bounded = j->n_bounded;
 	p->refused = j->n_refused;
 	p->feasible = j->n_order;
+	for (size_t i = 0; i < j->space.n; i++)
+		if (search_wont_fit(&j->space.candidate[i]))
+			++*(j->space.candidate[i].of_node ? &p->over_node :
+							    &p->over_gpu);
 	p->simulated = j->n_simulated - j->n_known;
 	p->known = j->n_known;
 	p->wall_s = j->wall_s;

@@ -25,47 +25,47 @@
 
 /* ---- one candidate -------------------------------------------------------------- */
 
-/* The peak of a rank, of the GPU's memory, or what waits in the fullest node of its, whichever is fuller. What pairs hold
- * together is counted on the whole graph. */
+struct fullness search_held(const struct ft_scenario *s, const struct ft_plan *p)
+{
+	double state = ft_plan_node_bytes(s->model, p);
+
+	return fuller(ft_plan_held_bytes(s->model, p, s->stack) /
+			      s->cluster->gpu->memory_bytes.value,
+		      ft_node_memory_frac(s->cluster->node, state));
+}
+
+struct fullness search_peak(const struct ft_scenario *s, const struct ft_plan *p,
+			    const struct ft_outline *o, const struct ft_graph *g)
+{
+	int64_t ranks = s->cluster->ranks_per_node;
+	double gpu = g ? ft_graph_peak_bytes(g) : ft_outline_peak_bytes(o);
+	double node = !p->offload_layers ? ft_plan_node_bytes(s->model, p) :
+		      g			 ? ft_graph_host_bytes(g, ranks) :
+					   ft_outline_host_bytes(o, ranks);
+
+	return fuller(gpu / s->cluster->gpu->memory_bytes.value,
+		      ft_node_memory_frac(s->cluster->node, node));
+}
+
+static void fill(struct candidate *c, struct fullness is)
+{
+	c->memory = (float)is.frac;
+	c->of_node = is.of_node;
+}
+
+/* What pairs hold together is counted on the whole graph. */
 static bool peak(const struct ft_scenario *s, const struct ft_plan *p,
 		 const struct ft_outline *o, struct candidate *c, struct ft_error *err)
 {
 	struct ft_graph *g = NULL;
-	double bytes;
 
 	if (c->pairs)
 		g = ft_graph_build(s->model, p, s->stack, err);
 	if (c->pairs && !g)
 		return false;
-	bytes = g ? ft_graph_peak_bytes(g) : ft_outline_peak_bytes(o);
-	c->memory = (float)fmax(bytes / s->cluster->gpu->memory_bytes.value,
-				search_sent_share(s, p, o, g));
+	fill(c, search_peak(s, p, o, g));
 	ft_graph_free(g);
 	return true;
-}
-
-double search_sent_share(const struct ft_scenario *s, const struct ft_plan *p,
-			 const struct ft_outline *o, const struct ft_graph *g)
-{
-	int64_t ranks = s->cluster->ranks_per_node;
-	double bytes;
-
-	if (!p->offload_layers)
-		return 0;
-	bytes = g ? ft_graph_host_bytes(g, ranks) : ft_outline_host_bytes(o, ranks);
-	return ft_node_memory_frac(s->cluster->node, bytes);
-}
-
-double search_node_share(const struct ft_scenario *s, const struct ft_plan *p)
-{
-	return ft_node_memory_frac(s->cluster->node, ft_plan_node_bytes(s->model, p));
-}
-
-float search_held(const struct ft_scenario *s, const struct ft_plan *p)
-{
-	return (float)fmax(ft_plan_held_bytes(s->model, p, s->stack) /
-				   s->cluster->gpu->memory_bytes.value,
-			   search_node_share(s, p));
 }
 
 /* Memory, and where that fits the least time. */
@@ -82,8 +82,8 @@ static bool bound(struct worker *w, const struct ft_plan *p, struct candidate *c
 	struct ft_bound least = { 0, 0 };
 	bool ok;
 
-	c->memory = search_held(s, p);
-	if (c->memory > SEARCH_WONT_FIT)
+	fill(c, search_held(s, p));
+	if (search_wont_fit(c))
 		return true; /* before anything is used */
 	o = ft_outline_build(s->model, p, s->stack, err);
 	c->pairs = !o && !err->text[0];
@@ -92,7 +92,7 @@ static bool bound(struct worker *w, const struct ft_plan *p, struct candidate *c
 		o = ft_outline_build(s->model, &apart, s->stack, err);
 	}
 	ok = o && peak(s, p, o, c, err);
-	if (ok && c->memory <= SEARCH_WONT_FIT) {
+	if (ok && !search_wont_fit(c)) {
 		ok = ft_sim_bound(&job, o, w->memo, c->pairs, &least, err);
 		if (ok)
 			c->bound = fmax(c->least, search_rank_bound(w, &least, err));

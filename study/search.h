@@ -74,11 +74,24 @@ struct twin {
 	double least;
 };
 
+/* What is taken of a memory, as a share of it: of the node's or of the GPU's, whichever is fuller. */
+struct fullness {
+	double frac;
+	bool of_node;
+};
+
+static inline struct fullness fuller(double gpu_frac, double node_frac)
+{
+	bool of_node = node_frac > gpu_frac;
+
+	return (struct fullness){ of_node ? node_frac : gpu_frac, of_node };
+}
+
 /* What plans hold that differ in what they compute again and in host memory alone. */
 struct weight {
 	uint8_t at[AXES];
 	bool known;
-	float held;
+	struct fullness held;
 };
 
 enum { TWINS = 256 };
@@ -114,15 +127,19 @@ size_t search_open_plans(const struct search_job *j, double *least);
 /* The rank that a plan has to come up to. */
 double search_worst_kept(const struct search_job *j);
 
-/* study/search.c: state that waits in a node, of what that holds; 0: not known. What a plan holds all through the step, of the
- * memory of the GPU or the node, whichever is fuller. */
-double search_node_share(const struct ft_scenario *scenario,
-			 const struct ft_plan *plan);
-float search_held(const struct ft_scenario *scenario, const struct ft_plan *plan);
-/* Activations that wait in the fullest node, of what that holds; of the whole graph, unless it is NULL. */
-double search_sent_share(const struct ft_scenario *scenario, const struct ft_plan *plan,
-			 const struct ft_outline *outline,
-			 const struct ft_graph *graph);
+/* study/search.c: what a plan holds all through the step, with state that waits in the node; and at its peak, of an outline or, unless
+ * it is NULL, of the whole graph. A node that says nothing of its memory is not full. */
+struct fullness search_held(const struct ft_scenario *scenario,
+			    const struct ft_plan *plan);
+struct fullness search_peak(const struct ft_scenario *scenario,
+			    const struct ft_plan *plan,
+			    const struct ft_outline *outline,
+			    const struct ft_graph *graph);
+/* Does the candidate take more than there is? */
+static inline bool search_wont_fit(const struct candidate *c)
+{
+	return c->memory > SEARCH_WONT_FIT;
+}
 
 /* study/search_sketch.c: what a candidate can rank by at least, into it. */
 struct sketches *sketches_new(void);

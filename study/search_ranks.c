@@ -76,6 +76,7 @@ static void take_bounds(void *job, size_t chunk, const char *bytes, size_t n)
 	for (size_t i = chunk; i < to; i++) {
 		struct candidate *c = &j->space.candidate[i];
 
+		unpack_bytes(&from, &c->of_node, sizeof(c->of_node));
 		unpack_bytes(&from, &c->memory, sizeof(c->memory));
 		unpack_bytes(&from, &c->bound, sizeof(c->bound));
 	}
@@ -143,6 +144,7 @@ static void bound_chunk(struct worker *w, const struct ranks_piece *p, struct pa
 
 		if (!search_bound(w, c, &one) && !refused++)
 			why = one;
+		pack_bytes(to, &c->of_node, sizeof(c->of_node));
 		pack_bytes(to, &c->memory, sizeof(c->memory));
 		pack_bytes(to, &c->bound, sizeof(c->bound));
 	}

@@ -59,7 +59,7 @@ static void sort_fitting(struct search_job *j)
 		const struct candidate *c = &j->space.candidate[at];
 
 		/* the float may be on the other side of 1: the step itself decides */
-		if (c->memory <= SEARCH_WONT_FIT && c->bound < INFINITY)
+		if (!search_wont_fit(c) && c->bound < INFINITY)
 			j->order[j->n_order++] = at;
 	}
 	qsort_r(j->order + j->n_done, j->n_order - j->n_done, sizeof(*j->order),

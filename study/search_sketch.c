@@ -68,8 +68,8 @@ static struct twin *twin_of(struct worker *w, const struct candidate *c)
 }
 
 /* What a candidate holds all through the step, found once for those that hold the same. */
-static float held_of(struct worker *w, const struct candidate *c,
-		     const struct ft_plan *p)
+static struct fullness held_of(struct worker *w, const struct candidate *c,
+			       const struct ft_plan *p)
 {
 	struct weight *x;
 	uint8_t at[AXES];
@@ -195,7 +195,13 @@ void search_sketch(struct worker *w, struct candidate *c)
 	struct ft_plan p;
 	bool built = space_plan(&w->job->space, c, &p, w->layers);
 
-	if (built && held_of(w, c, &p) > SEARCH_WONT_FIT) {
+	if (built) {
+		struct fullness held = held_of(w, c, &p);
+
+		c->memory = (float)held.frac;
+		c->of_node = held.of_node;
+	}
+	if (search_wont_fit(c)) {
 		c->least = INFINITY; /* sorted last: bounded only where nothing fits */
 		return;
 	}

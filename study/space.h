@@ -48,7 +48,8 @@ struct space_axis {
 struct candidate {
 	uint8_t at[AXES];
 	bool pairs;   /* its micro-batches run in pairs: a looser bound */
-	float memory; /* of the GPU's, what a rank takes at its peak; once bounded */
+	bool of_node; /* the node's memory is fuller than the GPU's */
+	float memory; /* of the fuller one, what is taken at the peak; once bounded, or too much in any case */
 	double least; /* it can rank by: seconds, dollars; as its sketch says */
 	double bound; /* the same, higher; once bounded */
 };

@@ -72,13 +72,13 @@ static size_t lightest(const struct space *sp, struct light **found)
 }
 
 /* The least memory that a plan of this document takes, of the GPU's or, where that is fuller, of the node's; INFINITY: none. */
-static double least_memory(const struct search_job *j, struct ft_shelf *shelf,
-			   const struct node *root, const char *const *free_key,
-			   size_t n_free)
+static struct fullness least_memory(const struct search_job *j, struct ft_shelf *shelf,
+				    const struct node *root,
+				    const char *const *free_key, size_t n_free)
 {
 	struct ft_error err;
 	struct ft_scenario *s = scenario_open(shelf, root, "a way out", &err);
-	double least = INFINITY;
+	struct fullness least = { INFINITY, false };
 	struct light *light;
 	size_t n;
 	struct space space;
@@ -86,22 +86,21 @@ static double least_memory(const struct search_job *j, struct ft_shelf *shelf,
 
 	if (j->stop || !s || !space_open(&space, s, free_key, n_free, &err)) {
 		ft_scenario_free(s);
-		return INFINITY;
+		return least;
 	}
 	layers = allocated(calloc((size_t)s->model->n_layers + 3, sizeof(*layers)));
 	n = lightest(&space, &light);
-	for (size_t i = 0; i < n && least > 1 && !j->stop; i++) {
+	for (size_t i = 0; i < n && least.frac > 1 && !j->stop; i++) {
 		struct ft_plan p;
 		struct ft_outline *o = NULL;
 
 		if (space_plan(&space, &space.candidate[light[i].at], &p, layers))
 			o = ft_outline_build(s->model, &p, s->stack, &err);
-		if (o)
-			least = fmin(least,
-				     fmax(ft_outline_peak_bytes(o) /
-						  s->cluster->gpu->memory_bytes.value,
-					  fmax(search_node_share(s, &p),
-					       search_sent_share(s, &p, o, NULL))));
+		if (o) {
+			struct fullness is = search_peak(s, &p, o, NULL);
+
+			least = is.frac < least.frac ? is : least;
+		}
 		ft_outline_free(o);
 	}
 	free(light);
@@ -111,13 +110,14 @@ static double least_memory(const struct search_job *j, struct ft_shelf *shelf,
 	return least;
 }
 
-static void put(struct ft_plans *plans, double memory, const char *text)
+static void put(struct ft_plans *plans, struct fullness memory, const char *text)
 {
 	size_t n = plans->n_ways;
 
-	if (memory > 1 || n == FT_WAYS_MOST)
+	if (memory.frac > 1 || n == FT_WAYS_MOST)
 		return;
-	plans->way[n].memory_frac = memory;
+	plans->way[n].memory_frac = memory.frac;
+	plans->way[n].of_node = memory.of_node;
 	snprintf(plans->way[n].text, sizeof(plans->way[n].text), "%s", text);
 	plans->n_ways++;
 }

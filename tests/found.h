@@ -158,6 +158,8 @@ static void draw_counts(struct ft_plans *p)
 	p->bounded = below(2) ? p->considered : (size_t)below((int)p->considered);
 	p->refused = below(2) ? 0 : 1 + (size_t)below(9000);
 	p->feasible = (size_t)below(20000);
+	p->over_gpu = below(2) ? 0 : 1 + (size_t)below(9000);
+	p->over_node = below(2) ? 0 : 1 + (size_t)below(9000);
 	p->simulated = (size_t)below(500);
 	p->known = below(2) ? 0 : 1 + (size_t)below(50);
 	p->n_left_out = (size_t)below(3);
@@ -194,6 +196,7 @@ static inline void draw_found(struct found *f, bool asked)
 	for (size_t i = 0; i < f->p.n_ways; i++) {
 		snprintf(f->p.way[i].text, FT_WHY, "change %d", below(100));
 		f->p.way[i].memory_frac = drawn_number(1);
+		f->p.way[i].of_node = below(2);
 	}
 }
 

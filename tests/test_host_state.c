@@ -334,6 +334,9 @@ static void a_search_holds_the_nodes_memory(void **state)
 			assert_int_equal(p->n_ways, 1);
 			assert_non_null(strstr(p->way[0].text, "cluster.gpus=32"));
 			assert_true(fabs(p->way[0].memory_frac - 32.1 / 60) < 0.01);
+			assert_true(p->way[0].of_node);
+			assert_int_equal(p->over_node, p->considered);
+			assert_int_equal(p->over_gpu, 0);
 		}
 		ft_plans_free(p);
 	}

@@ -334,6 +334,8 @@ static void a_node_holds_so_much(void **state)
 		assert_int_equal(o.fits, i != 0);
 		ok_or_say(ft_study_plans_of("s", text, &how, plans, &n, &err), err);
 		assert_int_equal(plans[0]->n, i != 0);
+		assert_int_equal(plans[0]->over_node,
+				 i != 0 ? 0 : plans[0]->considered);
 		for (size_t k = 0; k < plans[0]->n_ways; k++)
 			assert_true(plans[0]->way[k].memory_frac <= 1);
 		assert_true(i != 0 || plans[0]->n_ways > 0);

@@ -69,6 +69,8 @@ static void json_is(const json_t *j, const struct found *f)
 	number_is(j, "bounded", (double)p->bounded);
 	number_is(j, "refused", (double)p->refused);
 	number_is(j, "feasible", (double)p->feasible);
+	number_is(j, "over_gpu_memory", (double)p->over_gpu);
+	number_is(j, "over_node_memory", (double)p->over_node);
 	number_is(j, "simulated", (double)p->simulated);
 	number_is(j, "known", (double)p->known);
 	number_is(j, "wall_s", p->wall_s);
@@ -79,7 +81,7 @@ static void json_is(const json_t *j, const struct found *f)
 		number_is(j, "open_better_frac", p->open_better_frac);
 	if (p->n)
 		number_is(j, "simplest", (double)p->simplest);
-	assert_int_equal(json_object_size(j), 15 + (p->n && p->open) + (p->n > 0));
+	assert_int_equal(json_object_size(j), 17 + (p->n && p->open) + (p->n > 0));
 	for (size_t i = 0; i < p->n_left_out; i++)
 		assert_string_equal(json_string_value(json_array_get(left, i)),
 				    p->left_out[i]);
@@ -95,6 +97,8 @@ static void json_is(const json_t *j, const struct found *f)
 		assert_string_equal(json_string_value(json_object_get(way, "change")),
 				    p->way[i].text);
 		number_is(way, "memory_frac", p->way[i].memory_frac);
+		assert_string_equal(json_string_value(json_object_get(way, "memory")),
+				    p->way[i].of_node ? "node" : "gpu");
 	}
 }
 

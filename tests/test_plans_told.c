@@ -40,6 +40,9 @@ static void add_counts(char *to, const struct ft_plans *p)
 		add(to, ", %s refused by the stack or the model",
 		    thousands(p->refused, n));
 	add(to, ", %s fit", thousands(p->feasible, n));
+	if (p->n && p->over_node)
+		add(to, ", %s too large for a node's memory",
+		    thousands(p->over_node, n));
 	add(to, ", %zu simulated", p->simulated);
 	if (p->known)
 		add(to, ", %zu known from the database", p->known);
@@ -61,11 +64,22 @@ static void add_counts(char *to, const struct ft_plans *p)
 
 static void add_ways(char *to, const struct ft_plans *p)
 {
-	add(to, "No plan fits in memory.\n");
+	char gpu[32], node[32];
+
+	if (!p->over_node)
+		add(to, "No plan fits in a GPU's memory.\n");
+	else if (!p->over_gpu)
+		add(to, "No plan fits in a node's memory (its host_memory_size).\n");
+	else
+		add(to,
+		    "No plan fits: %s are too large for a GPU's memory, %s for a "
+		    "node's (its host_memory_size).\n",
+		    thousands(p->over_gpu, gpu), thousands(p->over_node, node));
 	for (size_t i = 0; i < p->n_ways; i++)
-		add(to, "%s %s (a plan takes %.0f %% of it)\n",
+		add(to, "%s %s (a plan takes %.0f %% of a %s memory)\n",
 		    i ? "         or" : "One fits with", p->way[i].text,
-		    100 * p->way[i].memory_frac);
+		    100 * p->way[i].memory_frac,
+		    p->way[i].of_node ? "node's" : "GPU's");
 	if (!p->n_ways)
 		add(to, "None fits with freed keys, half the optimizer or eight times "
 			"the GPUs either.\n");

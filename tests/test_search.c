@@ -205,13 +205,14 @@ static void a_sketch_stands_for_all_plans_of_its_family(void **state)
 			struct candidate alone = j.space.candidate[k];
 			struct ft_plan p;
 			bool heavy = space_plan(&j.space, &alone, &p, w.layers) &&
-				     search_held(w.open, &p) > SEARCH_WONT_FIT;
+				     search_held(w.open, &p).frac > SEARCH_WONT_FIT;
 
 			sketches_free(w.sketches);
 			w.sketches = sketches_new();
 			search_sketch(&w, &alone);
 			assert_true(alone.least == j.space.candidate[k].least);
 			assert_int_equal(heavy, isinf(alone.least));
+			assert_int_equal(heavy, search_wont_fit(&alone));
 			told += alone.least > 0 && !heavy;
 			too_heavy += heavy;
 		}
@@ -370,8 +371,9 @@ static void where_nothing_fits_a_change_is_named(void **state)
 	assert_int_equal(p->feasible, 0);
 	assert_int_equal(p->n, 0);
 	assert_true(p->n_ways > 0);
+	assert_true(p->over_gpu == p->considered && p->over_node == 0);
 	for (size_t i = 0; i < p->n_ways; i++)
-		assert_true(p->way[i].memory_frac <= 1);
+		assert_true(p->way[i].memory_frac <= 1 && !p->way[i].of_node);
 	ft_plans_free(p);
 	arena_release(&mem);
 }

@@ -63,10 +63,12 @@ struct ft_plans {
 	double combinations, wall_s;
 	size_t considered; /* legal plans, equal ones counted once */
 	size_t bounded; /* of them, those that could win by what their layers run alone */
-	size_t refused;	  /* of these, those that the stack or the model does not run */
-	size_t feasible;  /* of these, those that fit */
-	size_t simulated; /* of these, the whole step */
-	size_t known;	  /* answers that the database had */
+	size_t refused;	 /* of these, those that the stack or the model does not run */
+	size_t feasible; /* of these, those that fit */
+	size_t over_gpu,
+		over_node; /* those known not to fit, by the memory that is fuller */
+	size_t simulated;  /* of those that fit, the whole step */
+	size_t known;	   /* answers that the database had */
 	size_t n_left_out; /* words of training.parallel, and shardings, that would have been */
 	const char *left_out[FT_LEFT_OUT]; /* tried, but that the stack does not run */
 	bool interrupted;
@@ -80,6 +82,7 @@ struct ft_plans {
 	struct { /* where nothing fits: changes that help, cheapest first */
 		char text[FT_WHY];
 		double memory_frac; /* of the GPU's, or of the node's if fuller, that a plan then takes */
+		bool of_node; /* of the node's */
 	} way[FT_WAYS_MOST];
 };
 

@@ -45,7 +45,7 @@ function short_one(a) {
 function warnings(a) {
 	const list = [];
 	if (!a.fits)
-		list.push("This plan does not fit in the GPU's memory.");
+		list.push("This plan does not fit in memory.");
 	if (a.extrapolated_frac > .1)
 		list.push(`${show.share(a.extrapolated_frac)} of the kernel time is of shapes far from anything measured.`);
 	if (!a.gpu_measured)

@@ -105,8 +105,8 @@ export class PlanSearch {
 	one(found, many) {
 		const title = many ? found.name + ": " : "";
 		if (!found.best.length)
-			return [element("p", { role: "status" }, title + (found.interrupted ? "the time was up before a plan was found." : "no plan fits in the GPUs' memory.")),
-				found.ways_out && found.ways_out.length ? table("What would make a plan fit", ["change", "share of the memory"], found.ways_out.map((w) => [w.change, show.share(w.memory_frac)])) : ""];
+			return [element("p", { role: "status" }, title + (found.interrupted ? "the time was up before a plan was found." : `no plan fits: ${show.count(found.over_gpu_memory)} are too large for a GPU's memory, ${show.count(found.over_node_memory)} for a node's.`)),
+				found.ways_out && found.ways_out.length ? table("What would make a plan fit", ["change", "share of the memory"], found.ways_out.map((w) => [w.change, `${show.share(w.memory_frac)} of a ${w.memory === "node" ? "node" : "GPU"}'s`])) : ""];
 		const rows = found.best.map((b, i) => {
 			const button = element("button", { type: "button" }, `Use ${i + 1}`);
 			button.addEventListener("click", () => this.use(changes(b, this.scenario().tree, this.scenario().resolved || {}), i + 1));
