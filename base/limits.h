@@ -112,6 +112,8 @@
 	  "HTTP status 413, 414 or 431") \
 	X(SERVE_CONNECTIONS, 64, "connections that serve holds at once; more wait", \
 	  "") \
+	X(SERVE_SPARE, 16, "of these connections that serve keeps free: else it ends the one that has been without a whole request for longest", \
+	  "") \
 	X(SERVE_WORKERS, 8, "requests that serve computes at once", \
 	  "answers are being computed; try again in a second") \
 	X(SERVE_WORK_S, 20, "seconds in which serve computes an answer", \

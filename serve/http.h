@@ -3,7 +3,7 @@
  *
  * One thread and one poll(2): libmicrohttpd's sockets, the pipes of workers, signals. A
  * connection is a `peer`, with the time until which its request must be whole, or its answer
- * taken; slower ones are shut down. A request is a `call`, in one of three states.
+ * taken; slower ones are shut down, and the oldest without a whole request where there are too many. A request is a `call`, in one of three states.
  */
 #ifndef SERVE_HTTP_H
 #define SERVE_HTTP_H
@@ -21,6 +21,8 @@ struct wire {
 struct peer {
 	struct peer *next, **at;
 	int fd;
+	bool whole;   /* its request is here, and has not been answered */
+	bool ended;   /* shut down, and about to go */
 	bool working; /* a worker computes: the client is not the slow one */
 	double until_s;
 };

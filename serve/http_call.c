@@ -7,6 +7,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/arena.h"
@@ -22,6 +23,25 @@ static struct peer *peer_of(const struct wire *w)
 		w->connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
 
 	return info ? info->socket_context : NULL;
+}
+
+/* Whoever keeps connections without asking anything does not keep others out: beyond those that are to be free the one that has been
+ * without a whole request for longest is ended. */
+static void make_room(const struct server *s)
+{
+	struct peer *longest = NULL;
+	size_t n = 0;
+
+	for (struct peer *p = s->peers; p; p = p->next) {
+		n += !p->ended;
+		if (!p->ended && !p->whole &&
+		    (!longest || p->until_s <= longest->until_s))
+			longest = p;
+	}
+	if (n <= LIMIT_SERVE_CONNECTIONS - LIMIT_SERVE_SPARE || !longest)
+		return;
+	longest->ended = true;
+	shutdown(longest->fd, SHUT_RDWR);
 }
 
 void http_connected(void *server, struct MHD_Connection *c, void **context,
@@ -42,6 +62,7 @@ void http_connected(void *server, struct MHD_Connection *c, void **context,
 			p->next->at = &p->next;
 		s->peers = p;
 		*context = p;
+		make_room(s);
 	} else if (p) {
 		*p->at = p->next;
 		if (p->next)
@@ -272,6 +293,8 @@ enum MHD_Result http_handle(void *server, struct MHD_Connection *c, const char *
 		return answer(call);
 	if (call->state == CALL_WORKS)
 		return call->told && !call->flows ? http_stream(call) : MHD_YES;
+	if (call->peer)
+		call->peer->whole = true;
 	return call->api ? begin(s, call) : http_page(&w, url);
 }
 
@@ -284,8 +307,10 @@ void http_completed(void *server, struct MHD_Connection *c, void **context,
 	struct peer *peer = peer_of(&w);
 
 	(void)how;
-	if (peer)
+	if (peer) {
 		peer->until_s = clock_now_s() + LIMIT_SERVE_REQUEST_S;
+		peer->whole = false;
+	}
 	if (!call)
 		return;
 	if (call->state == CALL_WORKS)

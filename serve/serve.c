@@ -167,6 +167,7 @@ static void look_after(struct server *s, const struct pollfd *fd, size_t n)
 	for (struct peer *p = s->peers; p; p = p->next)
 		if (!p->working && now >= p->until_s) {
 			shutdown(p->fd, SHUT_RDWR);
+			p->ended = true;
 			p->until_s = now + LIMIT_SERVE_REQUEST_S;
 		}
 }

@@ -4,7 +4,7 @@
 . "$PWD/tests/serving.sh"
 ok "it says where it is" up here
 trap 'kill "$(cat "$tmp/here.pid")" 2>/dev/null; rm -rf "$tmp"' EXIT
-for t in busy:"more work than workers is told" vanishing:"clients may go" many:"hundreds of silent connections" \
+for t in busy:"more work than workers is told" vanishing:"clients may go" many:"hundreds of silent connections" half:"hundreds of half requests" \
 	together:"connections that end at once" slow:"a client that drips is ended"; do
 	ok "${t#*:}" api "${t%%:*}"
 done
