@@ -4,8 +4,9 @@
  * nccl-tests, rccl-tests: lines "size count type redop root time algbw busbw ...";
  * the op is in the comment that names the program (all_reduce_perf), or in the
  * collective line; ranks are the "Rank" lines, which name their hosts. Out of place
- * counts. A log may hold several runs, one behind another. Runs of several hosts are kept,
- * not fitted: a profile is of one node.
+ * counts; where elements of it came out wrong, the line is kept and not fitted. A log may
+ * hold several runs, one behind another. Runs of several hosts are kept, not fitted: a
+ * profile is of one node.
  *
  * Attention: cuDNN's and AITER's benchmark CSV, by what their columns are called:
  *   batch_size|batch|b, num_q_heads|nheads|heads|h, num_kv_heads|nheads_k|hkv,
@@ -87,6 +88,26 @@ static int time_field(int fields)
 	return fields >= 13 ? 5 : fields >= 11 ? fields - 8 : fields - 4;
 }
 
+/* Behind time and rates of a line of so many fields: how many elements are wrong, or N/A where
+ * nobody looked. Old versions print the largest error there, which has an exponent. */
+static bool is_wrong(char **field, int fields)
+{
+	int at = time_field(fields) + 3;
+
+	return at < fields && field[at][strspn(field[at], "0123456789")] == '\0' &&
+	       strtod(field[at], NULL) > 0;
+}
+
+/* Only what is ok is fitted. */
+static void judge(struct ft_measurement *m, const struct nccl_log *log, char **field,
+		  int fields)
+{
+	bool wrong = is_wrong(field, fields);
+
+	m->status = wrong ? "wrong" : log->several ? "left-out" : "ok";
+	m->why = wrong ? "wrong elements" : log->several ? "several nodes" : "";
+}
+
 /* Results come behind the operation and at least two ranks. */
 static bool has_head(const struct nccl_log *log, const char *path, struct ft_error *err)
 {
@@ -127,9 +148,8 @@ static int read_result(const struct nccl_log *log, const char *path, char *text,
 		.bytes = strtod(field[0], NULL),
 		.gpus = log->ranks,
 		.time_us = strtod(field[time_field(k)], NULL),
-		.status = log->several ? "left-out" : "ok",
-		.why = log->several ? "several nodes" : "",
 	};
+	judge(m, log, field, k);
 	if (isfinite(m->time_us) && isfinite(m->bytes))
 		return m->time_us > 0;
 	ft_fail(err, &at, "a size or a time is not a number");

@@ -166,6 +166,37 @@ static void logs_are_read_line_by_line(void **state)
 	}
 }
 
+/* The number behind time and rates, out of place, is of wrong elements; of old versions it is the
+ * largest error. */
+static void a_line_with_wrong_elements_is_not_fitted(void **state)
+{
+	static const struct {
+		const char *wrong, *status;
+	} lines[] = { { "0", "ok" },	 { "7", "wrong" },  { "N/A", "ok" },
+		      { "2e-06", "ok" }, { "0e+00", "ok" }, { "1", "wrong" } };
+	struct scratch *x = *state;
+	char path[128];
+
+	snprintf(path, sizeof(path), "%s/log", x->folder);
+	for (size_t i = 0; i < 2 * sizeof(lines) / sizeof(*lines); i++) {
+		const char *wrong = lines[i / 2].wrong;
+		const struct ft_measurement *m;
+		struct ft_store *s = store();
+		struct ft_error err;
+		FILE *f = fopen(path, "w");
+		size_t n;
+
+		fputs("# all_reduce_perf\n#  Rank  0 on a\n#  Rank  1 on a\n", f);
+		fprintf(f, "4096 1024 float sum %s 9.5 0.4 0.8 %s%s\n",
+			i % 2 ? "-1" : "", wrong, i % 2 ? " 9.4 0.4 0.8 5" : "");
+		fclose(f);
+		assert_int_equal(import(s, FT_IMPORT_NCCL_TESTS, path), 1);
+		m = ft_store_measurements(s, NULL, 0, &n, &err);
+		assert_string_equal(m->status, lines[i / 2].status);
+		ft_store_close(s);
+	}
+}
+
 /* What cannot be told of a result, and where. */
 static void a_log_without_its_head_is_refused(void **state)
 {
@@ -382,6 +413,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(a_line_of_each_version_is_read),
 		TEST(logs_are_read_line_by_line),
+		TEST(a_line_with_wrong_elements_is_not_fitted),
 		TEST(a_log_without_its_head_is_refused),
 		TEST(tables_of_attention_are_read),
 	};
