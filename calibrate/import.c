@@ -155,6 +155,35 @@ static const char *not_a_number(const json_t *r)
 	return NULL;
 }
 
+/* A word that no table has would count as another one or spoil the profile, and what is not
+ * true would count as false. */
+static const char *unknown_word(const json_t *r, const struct ft_measurement *m)
+{
+	static const char *const truths[] = { "causal", "warm", "accumulate",
+					      "in_step" };
+	enum ft_collective op;
+	enum ft_layout layout;
+	enum ft_dtype dtype;
+	enum ft_pass pass;
+
+	for (size_t i = 0; i < sizeof(truths) / sizeof(*truths); i++) {
+		const json_t *v = json_object_get(r, truths[i]);
+
+		if (v && !json_is_null(v) && !json_is_boolean(v))
+			return truths[i];
+	}
+	if (m->dtype[0] && !ft_dtype_find(m->dtype, &dtype))
+		return "dtype";
+	if (m->layout[0] && !ft_layout_find(m->layout, &layout))
+		return "layout";
+	if (m->pass[0] && !ft_pass_find(m->pass, &pass))
+		return "pass";
+	if (measurement_is(m, "collective") && m->kernel[0] &&
+	    !ft_collective_find(m->kernel, &op))
+		return "kernel";
+	return NULL;
+}
+
 /* What a cell of its kind cannot do without; NULL: all is there. */
 static const char *missing_size(const struct ft_measurement *m)
 {
@@ -174,11 +203,11 @@ static const char *missing_size(const struct ft_measurement *m)
 static bool is_measured(const json_t *r, const struct ft_measurement *m,
 			struct ft_error *err)
 {
-	const char *word = not_a_number(r), *size = missing_size(m);
+	const char *key = not_a_number(r), *size = missing_size(m);
 
-	if (word)
+	if (key)
 		return ft_fail(err, NULL,
-			       "'%s' of the measurement '%.60s' is not a number", word,
+			       "'%s' of the measurement '%.60s' is not a number", key,
 			       m->cell);
 	if (strcmp(m->status, "ok") != 0)
 		return true;
@@ -191,10 +220,15 @@ static bool is_measured(const json_t *r, const struct ft_measurement *m,
 		return ft_fail(err, NULL,
 			       "the measurement '%.60s' is ok and has no %s%s", m->cell,
 			       size, !strcmp(size, "gpus") ? " above 1" : " above 0");
-	return !(m->p10_us > m->p90_us && m->p90_us > 0) ||
-	       ft_fail(err, NULL,
-		       "the measurement '%.60s' has a p10_us above its p90_us",
-		       m->cell);
+	if (m->p10_us > m->p90_us && m->p90_us > 0)
+		return ft_fail(err, NULL,
+			       "the measurement '%.60s' has a p10_us above its p90_us",
+			       m->cell);
+	key = unknown_word(r, m);
+	return !key || ft_fail(err, NULL,
+			       "'%s' of the measurement '%.60s' is '%.40s', which it "
+			       "cannot be",
+			       key, m->cell, word(r, key));
 }
 
 bool ft_store_line(struct ft_store *s, const char *line, const char *source,

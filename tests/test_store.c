@@ -58,6 +58,21 @@ static void what_was_not_measured_is_refused(void **state)
 		  "has no gpus above 1" },
 		{ "'kind':'launch','time_us':2,'p10_us':3,'p90_us':1",
 		  "a p10_us above its p90_us" },
+		/* each would count as another word, and no truth as false */
+		{ "'kind':'memory','kernel':'add','dtype':'fp64','m':8,'n':8,"
+		  "'time_us':1",
+		  "'dtype' of the measurement 'c' is 'fp64', which it cannot be" },
+		{ "'kind':'gemm','m':8,'n':8,'k':8,'time_us':1,'layout':'wgrd'",
+		  "'layout' of the measurement 'c' is 'wgrd'" },
+		{ "'kind':'attention','heads':4,'head_dim':64,"
+		  "'sequence_length':8,'time_us':1,'pass':'bwd'",
+		  "'pass' of the measurement 'c' is 'bwd'" },
+		{ "'kind':'attention','heads':4,'head_dim':64,'pass':'forward',"
+		  "'sequence_length':8,'time_us':1,'causal':'True'",
+		  "'causal' of the measurement 'c' is 'True'" },
+		{ "'kind':'collective','kernel':'allreduce','gpus':2,'bytes':9,"
+		  "'time_us':1",
+		  "'kernel' of the measurement 'c' is 'allreduce'" },
 	};
 	struct scratch *x = *state;
 	struct ft_error err;
