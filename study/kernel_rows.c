@@ -167,8 +167,10 @@ static bool memory_row(const struct csv *t, size_t row, const struct ft_gpu *gpu
 	curve = ft_gpu_memory_curve(gpu, w->name, w->memory.warm);
 	if (!check_name(t, row, gpu, curve, err) ||
 	    !csv_number(t, row, column, 0, &bytes, err) ||
-	    !row_whole(t, row, "m", 0, &m, err) || !row_whole(t, row, "n", 1, &n, err))
+	    !row_whole(t, row, "m", 0, &m, err) || !row_whole(t, row, "n", 0, &n, err))
 		return false;
+	if (m > 0 && n <= 0) /* rows of no length, which no kernel has */
+		return ft_fail(err, NULL, "the row lacks n");
 	if (bytes < 0)
 		return ft_fail(err, &at, "bytes should be above 0");
 	if (bytes > ROW_BYTES_MOST)
