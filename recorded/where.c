@@ -231,37 +231,50 @@ static int by_falling_time(const void *a, const void *b)
 
 	if (x->time_s < y->time_s || x->time_s > y->time_s)
 		return x->time_s > y->time_s ? -1 : 1;
-	return x->name < y->name ? -1 : x->name > y->name;
+	if (x->name != y->name)
+		return x->name < y->name ? -1 : 1;
+	return x->rec_class < y->rec_class ? -1 : x->rec_class > y->rec_class;
 }
 
+static void count_kernel(struct ft_rec_kernel *k, const struct ft_rec_op *op, double s)
+{
+	k->name = op->name;
+	k->rec_class = (enum ft_rec_class)op->rec_class;
+	k->time_s += s;
+	if (!k->n++ || s < k->shortest_s)
+		k->shortest_s = s;
+	if (s > k->longest_s)
+		k->longest_s = s;
+}
+
+/* A kernel of the optimizer may have the name of another that is not: each class by itself. */
 struct ft_rec_kernel *ft_replay_kernels(const struct ft_replay *p, size_t rank,
 					const struct ft_replayed *t,
 					struct ft_rec_window w, struct arena *mem,
 					size_t *n)
 {
 	const struct ft_recording *r = p->rank[rank].r;
-	struct ft_rec_kernel *all =
+	struct ft_rec_kernel *named =
 		ARENA_ARRAY(mem, r->texts.text.n, struct ft_rec_kernel);
+	struct ft_rec_kernel *all = ARENA_ARRAY(mem, r->op.n, struct ft_rec_kernel);
 
 	*n = 0;
-	for (size_t i = 0; i < r->op.n; i++) {
-		const struct ft_rec_op *op = op_of(r, i);
-		struct ft_rec_kernel *k = &all[op->name];
-		double s = (double)(t->op_end[rank][i] - t->op_begin[rank][i]) * 1e-12;
+	for (int c = 0; c < FT_REC_CLASSES; c++) {
+		for (size_t i = 0; i < r->op.n; i++) {
+			const struct ft_rec_op *op = op_of(r, i);
+			ft_ps begin = t->op_begin[rank][i];
 
-		if (t->op_begin[rank][i] < w.from || t->op_begin[rank][i] >= w.to)
-			continue;
-		k->name = op->name;
-		k->rec_class = (enum ft_rec_class)op->rec_class;
-		k->time_s += s;
-		if (!k->n++ || s < k->shortest_s)
-			k->shortest_s = s;
-		if (s > k->longest_s)
-			k->longest_s = s;
+			if (op->rec_class != c || begin < w.from || begin >= w.to)
+				continue;
+			count_kernel(&named[op->name], op,
+				     (double)(t->op_end[rank][i] - begin) * 1e-12);
+		}
+		for (size_t i = 0; i < r->texts.text.n; i++)
+			if (named[i].n) {
+				all[(*n)++] = named[i];
+				named[i] = (struct ft_rec_kernel){ 0 };
+			}
 	}
-	for (size_t i = 0; i < r->texts.text.n; i++)
-		if (all[i].n)
-			all[(*n)++] = all[i];
 	qsort(all, *n, sizeof(*all), by_falling_time);
 	return all;
 }

@@ -381,7 +381,7 @@ struct ft_rec_skew ft_replay_skew(const struct ft_replay *replay,
 				  const struct ft_replayed *times, size_t rank,
 				  struct ft_rec_window window);
 
-/* Kernels of one name in a window, by falling time; all in mem. */
+/* Kernels of one name and class in a window, by falling time; all in mem. */
 struct ft_rec_kernel {
 	int32_t name;
 	enum ft_rec_class rec_class;
