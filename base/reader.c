@@ -288,7 +288,7 @@ int read_choice(struct reader *r, const char *key, const char *const *names, siz
 
 /* "2026", "2026-11" or "2026-11-22" after today (of the latest time zone); a clock
  * that was never set knows no future. */
-static bool in_future(const char *date)
+bool reader_in_future(const char *date)
 {
 	time_t now = time(NULL) + 86400;
 	char today[32];
@@ -298,6 +298,14 @@ static bool in_future(const char *date)
 	    tm.tm_year < 126 || !strftime(today, sizeof(today), "%Y-%m-%d", &tm))
 		return false;
 	return strncmp(date, today, strlen(date)) > 0;
+}
+
+/* Of two digits; months and days count from 1. */
+static bool is_up_to(const char *digits, int most)
+{
+	int n = 10 * (digits[0] - '0') + digits[1] - '0';
+
+	return n >= 1 && n <= most;
 }
 
 /* "2026", "2026-11", "2026-11-22" */
@@ -311,7 +319,7 @@ bool reader_is_date(const char *text)
 	for (size_t i = 0; i < n; i++)
 		if (form[i] == 'd' ? text[i] < '0' || text[i] > '9' : text[i] != '-')
 			return false;
-	return true;
+	return (n < 7 || is_up_to(text + 5, 12)) && (n < 10 || is_up_to(text + 8, 31));
 }
 
 const char *read_date(struct reader *r, const char *key, const char *fallback)
@@ -324,7 +332,7 @@ const char *read_date(struct reader *r, const char *key, const char *fallback)
 		reader_fail(r, key,
 			    "'%.40s' is no date: write 2026, 2026-11 or 2026-11-22",
 			    text);
-	else if (in_future(text))
+	else if (reader_in_future(text))
 		reader_fail(r, key, "%s lies in the future", text);
 	return text;
 }
@@ -344,7 +352,7 @@ static const struct ft_provenance *provenance(struct reader *r, struct arena *me
 	p->date = read_text(&in, "date", "");
 	p->note = read_text(&in, "note", "");
 	p->address = read_text(&in, "address", "");
-	if (!in.failed && in_future(p->date))
+	if (!in.failed && reader_in_future(p->date))
 		reader_fail(&in, "date", "%.20s lies in the future", p->date);
 	if (!in.failed && p->kind != FT_ASSUMED && !p->source[0])
 		reader_fail(&in, NULL, "lacks the key 'source'");

@@ -72,6 +72,9 @@ int read_choice(struct reader *r, const char *key, const char *const *names, siz
 /* 2026, 2026-11 or 2026-11-22 */
 bool reader_is_date(const char *text);
 
+/* Of such a date: after today, so that what it is written into cannot be read? */
+bool reader_in_future(const char *date);
+
 /* A map's provenance block, if any, becomes what its numbers inherit. */
 void read_provenance(struct reader *r, struct arena *mem);
 

@@ -10,6 +10,7 @@
 #include "base/file.h"
 #include "base/limits.h"
 #include "base/plain.h"
+#include "base/reader.h"
 #include "base/text.h"
 #include "calibrate/import.h"
 #include "calibrate/store.h"
@@ -84,13 +85,14 @@ static struct ft_measurement of_json(const json_t *r)
 /* "2026-11-29", or a month: dates are compared as text. */
 static bool is_date(const char *text)
 {
-	static const char like[] = "0000-00-00";
-	size_t n = strlen(text);
+	return !*text || (strlen(text) > 4 && reader_is_date(text));
+}
 
-	for (size_t i = 0; i < n && i < sizeof(like) - 1; i++)
-		if (like[i] == '-' ? text[i] != '-' : text[i] < '0' || text[i] > '9')
-			return false;
-	return n == 0 || n == 7 || n == 10;
+/* What is fitted gets it, and a profile of the future is not read. */
+static bool is_past(const char *date, struct ft_error *err)
+{
+	return !reader_in_future(date) ||
+	       ft_fail(err, NULL, "the date %s lies in the future", date);
 }
 
 static bool begin_json(struct ft_store *s, const json_t *r, const char *source,
@@ -358,6 +360,8 @@ bool ft_store_import(struct ft_store *s, enum ft_import format, const char *path
 		return ft_fail(err, NULL,
 			       "--date: '%.40s' is no date; write it as 2026-11-29",
 			       run->date);
+	if (run->date && !is_past(run->date, err))
+		return false;
 	if (run->fabric && !import_fabric(run->fabric, NULL, err))
 		return false;
 	if (!store_whole(s, err))

@@ -254,9 +254,12 @@ static bool check_date(const struct csv *t, size_t i, struct ft_error *err)
 	const char *date = cell(t, i, "date");
 	struct ft_mark at = csv_mark(t, i, csv_column(t, "date"));
 
-	return !*date || reader_is_date(date) ||
-	       ft_fail(err, &at,
-		       "'%.40s' is no date: write 2026, 2026-11 or 2026-11-22", date);
+	if (*date && !reader_is_date(date))
+		return ft_fail(err, &at,
+			       "'%.40s' is no date: write 2026, 2026-11 or 2026-11-22",
+			       date);
+	return !reader_in_future(date) ||
+	       ft_fail(err, &at, "the date %s lies in the future", date);
 }
 
 /* A cell that should hold a number holds one, or nothing: it does not count as empty. */

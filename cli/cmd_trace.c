@@ -284,6 +284,8 @@ static const char *misused_options(const struct trace_args *a)
 		return "--pace and --date are of --fit-stack";
 	if (a->date && !reader_is_date(a->date))
 		return "--date is no date: write 2026, 2026-11 or 2026-11-22";
+	if (a->date && reader_in_future(a->date))
+		return "--date lies in the future";
 	return misused_export(a);
 }
 

@@ -139,6 +139,8 @@ ok "a file that is there stays" fails 1 "mine.yaml exists" $f trace compare "$tm
 ok "the option is of compare" fails 64 "is of compare" $f trace show "$tmp/alone.json" --fit-stack "$tmp/none"
 ok "what would change the step is not taken" fails 64 "alone" $f trace compare "$tmp/alone.json" "$tmp/alone.yaml" --fit-stack "$tmp/none" --scale dp=2
 ok "a date that is none" fails 64 "no date" $f trace compare "$tmp/alone.json" "$tmp/alone.yaml" --fit-stack "$tmp/none" --date yesterday
+ok "nor is one of a thirteenth month" fails 64 "no date" $f trace compare "$tmp/alone.json" "$tmp/alone.yaml" --fit-stack "$tmp/none" --date 2026-13-01
+ok "a date of tomorrow, with which the stack could not be read" fails 64 "lies in the future" $f trace compare "$tmp/alone.json" "$tmp/alone.yaml" --fit-stack "$tmp/none" --date 2999-01-01
 said() { # SENTENCE OPTION...
 	sentence=$1
 	shift

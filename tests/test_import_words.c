@@ -101,6 +101,8 @@ static void a_word_that_no_table_has_is_refused(void **state)
 		  "fast should be true or false, not 'maybe'" },
 		{ "kernel,m,n,k,date,measured.time_us\ngemm,8,8,8,May 2026,9\n",
 		  "'May 2026' is no date: write 2026, 2026-11 or 2026-11-22" },
+		{ "kernel,m,n,k,date,measured.time_us\ngemm,8,8,8,2999-01,9\n",
+		  "the date 2999-01 lies in the future" },
 	};
 	struct scratch *x = *state;
 	struct ft_error err;
@@ -177,6 +179,15 @@ static void a_column_or_an_option_of_no_meaning_is_refused(void **state)
 	assert_false(ft_store_import(s, FT_IMPORT_CSV, path, &run, &n, &err));
 	assert_string_equal(err.text,
 			    "--date: 'yesterday' is no date; write it as 2026-11-29");
+	run.date = "2026-13-01";
+	assert_false(ft_store_import(s, FT_IMPORT_CSV, path, &run, &n, &err));
+	run.date = "2026-11-32";
+	assert_false(ft_store_import(s, FT_IMPORT_CSV, path, &run, &n, &err));
+	assert_string_equal(err.text,
+			    "--date: '2026-11-32' is no date; write it as 2026-11-29");
+	run.date = "2999-01";
+	assert_false(ft_store_import(s, FT_IMPORT_CSV, path, &run, &n, &err));
+	assert_string_equal(err.text, "the date 2999-01 lies in the future");
 	run.date = "2026-11";
 	assert_true(ft_store_import(s, FT_IMPORT_CSV, path, &run, &n, &err));
 	ft_store_close(s);
