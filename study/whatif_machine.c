@@ -61,19 +61,27 @@ void whatif_note(struct whatif *w, const char *fmt, ...)
 	va_end(args);
 }
 
+/* Cards for so many ranks: a card may hold two. */
+struct wish {
+	const char *gpu, *fabric;
+	int64_t ranks;
+	bool with_sets;
+};
+
 /* A scenario of a cluster alone, what is set laid over it. */
-static struct node *document(struct whatif *w, const char *gpu, int64_t gpus,
-			     const char *fabric)
+static struct node *document(struct whatif *w, const struct wish *wish, int64_t gpus)
 {
-	const struct ft_mark at = { "the recording's machine", 0, 0 };
+	const struct ft_mark at = { wish->with_sets ? "the replayed machine" :
+						      "the recording's machine",
+				    0, 0 };
 	struct node *root = node_map(&w->mem, &at), *cluster = node_map(&w->mem, &at);
 	char *count = arena_printf(&w->mem, "%lld", (long long)gpus);
 
-	node_put(&w->mem, cluster, "gpu", &at, node_scalar(&w->mem, &at, gpu));
+	node_put(&w->mem, cluster, "gpu", &at, node_scalar(&w->mem, &at, wish->gpu));
 	node_put(&w->mem, cluster, "gpus", &at, node_scalar(&w->mem, &at, count));
-	if (fabric)
+	if (wish->fabric)
 		node_put(&w->mem, cluster, "fabric", &at,
-			 node_scalar(&w->mem, &at, fabric));
+			 node_scalar(&w->mem, &at, wish->fabric));
 	node_put(&w->mem, root, "cluster", &at, cluster);
 	return root;
 }
@@ -204,27 +212,25 @@ static bool set_all(struct whatif *w, struct node *root, struct ft_error *err)
 	return true;
 }
 
-/* Cards for so many ranks: a card may hold two. */
-struct wish {
-	const char *gpu, *fabric;
-	int64_t ranks;
-	bool with_sets;
-};
-
 static bool load(struct whatif *w, struct machine *m, struct wish wish,
 		 struct ft_error *err)
 {
-	struct node *root = document(w, wish.gpu, 1, wish.fabric);
+	struct node *root = document(w, &wish, 1);
+	const struct node *gpu;
 	int64_t per = 1;
 
 	if (wish.with_sets && !set_all(w, root, err))
 		return false;
-	m->gpu =
-		ft_gpu_load_value(node_path(root, "cluster.gpu"), FT_GPU_ALL_ROWS, err);
+	gpu = node_path(root, "cluster.gpu");
+	if (!gpu || node_is_null(gpu))
+		return ft_fail(err, NULL,
+			       "--set leaves the cluster without a GPU: set "
+			       "cluster.gpu, or keys of the cluster one by one");
+	m->gpu = ft_gpu_load_value(gpu, FT_GPU_ALL_ROWS, err);
 	if (!m->gpu)
 		return false;
 	per = m->gpu->ranks_per_gpu;
-	root = document(w, wish.gpu, ceil_div(wish.ranks, per), wish.fabric);
+	root = document(w, &wish, ceil_div(wish.ranks, per));
 	if (wish.with_sets && !set_all(w, root, err))
 		return false;
 	m->scenario = ft_scenario_from(w->shelf, root, "the recording", false, err);

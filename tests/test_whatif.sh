@@ -76,6 +76,11 @@ ok "a setting does not replace the option --gpu in silence" fails 1 "replaces wh
 ok "nor --fabric, in whatever map" fails 1 "replaces what --fabric ib-ndr-rail says" $f trace replay "$e" --fabric ib-ndr-rail --set 'cluster={gpu: h100-sxm, gpus: 2, fabric: none}'
 ok "and may change a key of what it names" prints "replayed on h200 modified, 2 ranks" $f trace replay "$e" --gpu h200 --set 'cluster.gpu.memory.bandwidth=6 TB/s'
 ok "a fabric that is set and carries nothing is told as well" prints "^nvlink joins all 2 ranks: the fabric roce-400-rail carries nothing" $f trace replay "$e" --set cluster.fabric=roce-400-rail
+without() { # a map of the cluster that has no GPU is no machine
+	for set in 'cluster={}' 'cluster={gpus: 2}' cluster=3 'cluster=[1]' cluster=null cluster.gpu=null; do fails 1 "leaves the cluster without a GPU" $f trace replay "$e" --set "$set" || return 1; done
+}
+ok "a cluster that is set without a GPU is refused" without
+ok "what the other machine lacks is not told of the recording's" fails 1 "the replayed machine: error: fabric none connects no nodes" $f trace replay "$e" --scale dp=16 --fabric none
 ok "no recording tells the bytes of a checkpoint" fails 1 "needs the bytes of a checkpoint, which no recording tells" $f trace replay "$e" --tokens-per-step 8192 --set 'cost.goodput={storage_bandwidth: 1 MB/s}'
 ok "a replay has no cash flows" fails 1 "against changes nothing in a replay" $f trace replay "$e" --tokens-per-step 8192 --set 'cost.against=2 USD/h'
 ok "nor a month in which they begin" fails 1 "start changes nothing in a replay" $f trace replay "$e" --tokens-per-step 8192 --set cost.start=2027-01
