@@ -354,7 +354,7 @@ static void attribute(struct whatif *w)
 static void range(struct whatif *w)
 {
 	struct ft_whatif *a = w->answer;
-	double square = 0;
+	double square = 0, by = 1;
 
 	for (int i = 0; i < FT_PARTS; i++) {
 		double busy = a->change[i].replayed_s;
@@ -363,8 +363,10 @@ static void range(struct whatif *w)
 
 		square += share * s * share * s;
 	}
-	a->low_s = a->step_s / (1 + NORMAL_P90 * sqrt(square) / a->step_s);
-	a->high_s = a->step_s * (1 + NORMAL_P90 * sqrt(square) / a->step_s);
+	if (a->step_s > 0) /* else there is no range: operations that took no time */
+		by += NORMAL_P90 * sqrt(square) / a->step_s;
+	a->low_s = a->step_s / by;
+	a->high_s = a->step_s * by;
 }
 
 /* ---- all of it ---------------------------------------------------------------------------- */

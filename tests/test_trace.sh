@@ -96,6 +96,8 @@ ok "ranks wait for each other as long as in the mean of the steps, the first lef
 ok "or in the one asked for" skew 50 --step 1
 sed 's/ProfilerStep#2/ProfilerStep#3/; s/ProfilerStep#1/ProfilerStep#2/; s/ProfilerStep#0/ProfilerStep#1/' "$tmp/late.1.json" >"$tmp/later.json"
 ok "other steps of another rank are refused" fails 1 "begins with ProfilerStep#1, and .* with ProfilerStep#0" $f trace show "$tmp/late.0.json" "$tmp/later.json"
+echo '[{"ph":"X","cat":"kernel","name":"gemm","pid":0,"tid":7,"ts":10,"dur":0,"args":{"stream":7}}]' >"$tmp/none.json"
+ok "a step of no time has a range, of no time" json 'd["step_s"] == 0 and d["interval"]["step_s"] == [0, 0]' replay "$tmp/none.json"
 ok "kernels are those of the step asked for" json '[k["class"] for k in d["kernels"]] == ["gemm", "collective"]' show "$tmp/late.0.json" --step 1
 for k in 0 1; do
 	python3 tests/small.py behind $k >"$tmp/behind.$k.json"
