@@ -229,14 +229,25 @@ static bool fit_hosts(const struct trace_args *a, struct ft_shelf *shelf,
 	return ok;
 }
 
-/* PREFIX.RANK.et; ranks that are not told are numbered as given. */
+static bool is_rank(const struct ft_replay *p, int64_t rank)
+{
+	for (size_t k = 0; k < ft_replay_ranks(p); k++)
+		if (ft_recording_rank(ft_replay_recording(p, k)) == rank)
+			return true;
+	return false;
+}
+
+/* PREFIX.RANK.et; a rank that is not told is numbered as given, or behind that, where another
+ * has the number. */
 static const char *chakra_path(const struct trace_args *a, const struct ft_replay *p,
 			       size_t k, char path[4096])
 {
 	int64_t rank = ft_recording_rank(ft_replay_recording(p, k));
 
-	snprintf(path, 4096, "%.4000s.%lld.et", a->chakra,
-		 (long long)(rank == FT_REC_NONE ? (int64_t)k : rank));
+	if (rank == FT_REC_NONE)
+		for (rank = (int64_t)k; is_rank(p, rank);)
+			rank++;
+	snprintf(path, 4096, "%.4000s.%lld.et", a->chakra, (long long)rank);
 	return path;
 }
 
