@@ -29,9 +29,25 @@ static bool ranks_differ(const struct ft_recording *a, const struct ft_recording
 	return true;
 }
 
-static const char *first_step(const struct ft_recording *r)
+static const char *step_of(const struct ft_recording *r, size_t i)
 {
-	return ft_recording_text(r, r->step[0].name);
+	return ft_recording_text(r, r->step[i].name);
+}
+
+/* Marked steps: those that both have are the same ones. The last ones of a rank may be lost. */
+static bool marks_agree(const struct ft_recording *a, const struct ft_recording *b,
+			struct ft_error *err)
+{
+	struct ft_mark at = of(b);
+
+	for (size_t i = 0; i < a->n_steps && i < b->n_steps; i++)
+		if (strcmp(step_of(a, i), step_of(b, i)))
+			return ft_fail(err, &at,
+				       "%s with %.60s, and %.100s with %.60s: give "
+				       "recordings of the same steps",
+				       i ? "goes on" : "begins", step_of(b, i), a->file,
+				       step_of(a, i));
+	return true;
 }
 
 /* Collectives of other steps would meet. All that one holds may be the only step of another. */
@@ -39,21 +55,15 @@ static bool steps_agree(const struct ft_recording *a, const struct ft_recording 
 			struct ft_error *err)
 {
 	struct ft_mark at = of(b);
-	bool both = a->step[0].marked && b->step[0].marked;
 
-	if (both && strcmp(first_step(a), first_step(b)))
-		return ft_fail(err, &at,
-			       "begins with %.60s, and %.100s with %.60s: give "
-			       "recordings of the same steps",
-			       first_step(b), a->file, first_step(a));
-	if (!both && a->n_steps != b->n_steps)
-		return ft_fail(
-			err, &at,
-			"does not have as many steps (%zu) as %.100s (%zu): give "
-			"recordings of the same steps, all marked "
-			"(ProfilerStep#) or none",
-			b->n_steps, a->file, a->n_steps);
-	return true;
+	if (a->step[0].marked && b->step[0].marked)
+		return marks_agree(a, b, err);
+	return a->n_steps == b->n_steps ||
+	       ft_fail(err, &at,
+		       "does not have as many steps (%zu) as %.100s (%zu): give "
+		       "recordings of the same steps, all marked (ProfilerStep#) or "
+		       "none",
+		       b->n_steps, a->file, a->n_steps);
 }
 
 bool ranks_alike(const struct ft_replay *p, struct ft_error *err)

@@ -151,9 +151,40 @@ static void steps_must_be_the_same(void **state)
 	taken(end(&one_step), reducing(1, 5000, 8, 0));
 }
 
+/* Of two ranks: the steps of these numbers, of two collectives each. */
+static struct ft_recording *stepping(int rank, const int *numbers, int n)
+{
+	struct made m = reduces(rank, 5000, 2 * n, 0);
+
+	for (int i = 0; i < n; i++)
+		add(&m,
+		    "{\"ph\":\"X\",\"cat\":\"user_annotation\",\"name\":"
+		    "\"ProfilerStep#%d\",\"pid\":1,\"tid\":1,\"ts\":%d,"
+		    "\"dur\":9000},\n",
+		    numbers[i], 50 + 10000 * i);
+	return end(&m);
+}
+
+/* Its last step may be missing, but none before that: collectives of others would meet. */
+static void a_rank_lacks_no_step_between_others(void **state)
+{
+	static const int all[] = { 3, 4, 5, 6 }, hole[] = { 3, 4, 6 };
+
+	(void)state;
+	taken(stepping(0, all, 4), stepping(1, all, 4));
+	taken(stepping(0, all, 4), stepping(1, all, 3));
+	refused(stepping(0, all, 4), stepping(1, hole, 3),
+		"goes on with ProfilerStep#6, and");
+	refused(stepping(0, hole, 3), stepping(1, all, 4),
+		"goes on with ProfilerStep#5, and");
+	refused(stepping(0, all, 4), stepping(1, hole + 1, 2),
+		"begins with ProfilerStep#4, and");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_rank_lacks_no_step_between_others),
 		cmocka_unit_test(ranks_of_one_job_are_taken),
 		cmocka_unit_test(two_jobs_are_not_one),
 		cmocka_unit_test(jobs_that_share_nothing_are_not_one),
