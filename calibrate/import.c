@@ -280,6 +280,15 @@ static bool import_line(struct ft_store *s, const char *text, const char *source
 	return ok;
 }
 
+bool import_is_plain(const char *path, const char *text, struct ft_error *err)
+{
+	struct ft_mark at = { .file = path };
+
+	return !(text_begins_with(text, "\x1f\x8b") ||
+		 text_begins_with(text, "\x28\xb5\x2f\xfd")) ||
+	       ft_fail(err, &at, "is packed: unpack it first");
+}
+
 static bool import_probe(struct ft_store *s, const char *path,
 			 const struct ft_probe_run *run, size_t *n,
 			 struct ft_error *err)
@@ -289,7 +298,7 @@ static bool import_probe(struct ft_store *s, const char *path,
 	size_t len;
 	char *text = file_read(&mem, path, LIMIT_PROBE_BYTES, &len, err), *next;
 	struct lines lines = { 0 };
-	bool ok = text != NULL;
+	bool ok = text && import_is_plain(path, text, err);
 
 	if (ok && text_begins_with(text, UTF8_MARK))
 		text += strlen(UTF8_MARK);

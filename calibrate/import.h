@@ -18,6 +18,10 @@ bool import_kineto(struct ft_store *s, const char *path, const struct ft_probe_r
 bool import_fabric(const char *fabric, const struct ft_mark *at, struct ft_error *err)
 	__attribute__((warn_unused_result));
 
+/* A file of text that somebody packed, by gzip or zstd, is told. */
+bool import_is_plain(const char *path, const char *text, struct ft_error *err)
+	__attribute__((warn_unused_result));
+
 /* Give an imported row the name of its shape, in id. */
 void import_name(struct ft_measurement *m, char id[256]);
 

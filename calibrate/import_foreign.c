@@ -164,7 +164,8 @@ bool import_nccl_tests(struct ft_store *s, const char *path,
 	struct nccl_log log = { 0 };
 	size_t len;
 	char *text = file_read(&mem, path, LIMIT_LOG_BYTES, &len, err), *next;
-	bool ok = text && ft_store_begin(s, run, err);
+	bool ok =
+		text && import_is_plain(path, text, err) && ft_store_begin(s, run, err);
 
 	for (; ok && *text; text = next) {
 		char *end = strchr(text, '\n'), id[256];

@@ -338,6 +338,12 @@ torn() { # a measurement without a cell, and one of no kind that is known
 		grep -q "torn.jsonl:2: warning: a broken line is left out" "$tmp/e" && grep -q "torn.jsonl:3: warning" "$tmp/e"
 }
 ok "lines that are no measurement are told and left out" torn
+packed() { # what a probe wrote and what nccl-tests printed, packed: no broken line, and no log without results
+	gzip -c "$tmp/torn.jsonl" >"$tmp/torn.jsonl.gz" && told 1 "torn.jsonl.gz: error: is packed: unpack it first" $f calibrate import --store "$tmp/torn.db" "$tmp/torn.jsonl.gz" &&
+		told 1 "is packed" $f calibrate import --store "$tmp/torn.db" --format nccl-tests --fabric nvlink --device X "$tmp/torn.jsonl.gz" &&
+		printf '\050\265\057\375 and more' >"$tmp/torn.zst" && told 1 "is packed" $f calibrate import --store "$tmp/torn.db" "$tmp/torn.zst"
+}
+ok "a packed file is called packed" packed
 ok "a trace without kernels is told" told 1 "holds no kernels" sh -c "echo '{\"traceEvents\": []}' >$tmp/t.json; $f calibrate import --store $tmp/step.db --format kineto $tmp/t.json"
 gzip -c tests/data/kineto-step.json >"$tmp/t.json.gz"
 ok "a packed trace is read as it is" $f calibrate import --store "$tmp/packed.db" --format kineto "$tmp/t.json.gz"
