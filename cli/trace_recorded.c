@@ -229,25 +229,14 @@ static bool fit_hosts(const struct trace_args *a, struct ft_shelf *shelf,
 	return ok;
 }
 
-static bool is_rank(const struct ft_replay *p, int64_t rank)
-{
-	for (size_t k = 0; k < ft_replay_ranks(p); k++)
-		if (ft_recording_rank(ft_replay_recording(p, k)) == rank)
-			return true;
-	return false;
-}
-
-/* PREFIX.RANK.et; a rank that is not told is numbered as given, or behind that, where another
- * has the number. */
+/* PREFIX.RANK.et; one alone may not tell its rank, and is the first. */
 static const char *chakra_path(const struct trace_args *a, const struct ft_replay *p,
 			       size_t k, char path[4096])
 {
 	int64_t rank = ft_recording_rank(ft_replay_recording(p, k));
 
-	if (rank == FT_REC_NONE)
-		for (rank = (int64_t)k; is_rank(p, rank);)
-			rank++;
-	snprintf(path, 4096, "%.4000s.%lld.et", a->chakra, (long long)rank);
+	snprintf(path, 4096, "%.4000s.%lld.et", a->chakra,
+		 (long long)(rank == FT_REC_NONE ? 0 : rank));
 	return path;
 }
 

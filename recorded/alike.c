@@ -18,6 +18,12 @@ static bool ranks_differ(const struct ft_recording *a, const struct ft_recording
 			       "does not tell its rank, nor does %.100s: of several "
 			       "recordings each must, in distributedInfo",
 			       a->file);
+	if (a->rank == FT_REC_NONE || b->rank == FT_REC_NONE) {
+		at = of(a->rank == FT_REC_NONE ? a : b);
+		return ft_fail(err, &at,
+			       "does not tell its rank: of several recordings each "
+			       "must, in distributedInfo");
+	}
 	if (a->rank == b->rank)
 		return ft_fail(err, &at, "is rank %lld, and so is %.100s",
 			       (long long)b->rank, a->file);

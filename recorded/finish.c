@@ -278,6 +278,21 @@ static bool of_one_gpu(const struct ft_recording *r, struct ft_error *err)
 	return true;
 }
 
+/* Ranks count from 0. What the file does not tell is FT_REC_NONE; a job of 0 ranks is not told either. */
+static bool rank_fits(const struct ft_recording *r, struct ft_error *err)
+{
+	struct ft_mark at = { .file = r->file };
+
+	if (r->rank < FT_REC_NONE)
+		return ft_fail(err, &at, "states rank %lld: ranks count from 0",
+			       (long long)r->rank);
+	return r->world <= 0 || r->rank < r->world ||
+	       ft_fail(err, &at,
+		       "states rank %lld of a job of %lld ranks: ranks count from 0, "
+		       "and are below the number of ranks",
+		       (long long)r->rank, (long long)r->world);
+}
+
 bool recording_finish(struct ft_recording *r, struct ft_error *err)
 {
 	struct ft_mark at = { .file = r->file };
@@ -289,7 +304,7 @@ bool recording_finish(struct ft_recording *r, struct ft_error *err)
 		return ft_fail(
 			err, &at,
 			"holds no kernels; record the accelerator's activities, too");
-	if (!of_one_gpu(r, err))
+	if (!rank_fits(r, err) || !of_one_gpu(r, err))
 		return false;
 	r->counts.twice = recording_once(r);
 	if (r->span.n > most)

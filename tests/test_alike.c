@@ -108,15 +108,20 @@ static void a_lost_collective_is_told(void **state)
 	refused(reducing(0, 5000, 8, 0), end(&m), "the profiler lost operations");
 }
 
+static void with_rank(char text[512], const char *rank)
+{
+	snprintf(
+		text, 512,
+		"{%s\"traceEvents\":[{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":\"gemm\","
+		"\"pid\":0,\"tid\":7,\"ts\":10,\"dur\":5,\"args\":{\"stream\":7}}]}",
+		rank);
+}
+
 static struct ft_recording *alone(const char *rank)
 {
 	char text[512];
 
-	snprintf(
-		text, sizeof(text),
-		"{%s\"traceEvents\":[{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":\"gemm\","
-		"\"pid\":0,\"tid\":7,\"ts\":10,\"dur\":5,\"args\":{\"stream\":7}}]}",
-		rank);
+	with_rank(text, rank);
 	return read_text(text);
 }
 
@@ -132,7 +137,51 @@ static void what_they_say_of_themselves_must_fit(void **state)
 	refused(alone(eight), alone(two), "is of a job of 2 ranks, and");
 	refused(alone(eight), alone(untold), "is rank 0, and so is");
 	taken(alone(untold), alone(two));
-	taken(alone(""), alone(two));
+	refused(alone(""), alone(two),
+		"does not tell its rank: of several recordings each must");
+	refused(alone(two), alone(""),
+		"does not tell its rank: of several recordings each must");
+}
+
+/* Nothing else says which rank it is: it is the first. */
+static void one_alone_need_not_tell_its_rank(void **state)
+{
+	struct ft_recording *r = alone("");
+	struct ft_error err;
+	struct ft_replay *p = ft_replay_build(one(r), 1, &err);
+
+	(void)state;
+	ok_or_say(p, err);
+	ft_replay_free(p);
+	ft_recording_free(r);
+}
+
+static void not_read(const char *told, const char *why)
+{
+	char text[512];
+	struct ft_error err;
+	struct ft_recording *r;
+
+	with_rank(text, told);
+	r = ft_recording_read(put(text, strlen(text)), &err);
+	if (r)
+		fail_msg("taken, though it '%s'", why);
+	if (!strstr(err.text, why))
+		fail_msg("said '%s', not '%s'", err.text, why);
+}
+
+/* Ranks of N are 0 to N - 1; a job whose size is not told may have any. */
+static void a_rank_is_below_the_number_of_ranks(void **state)
+{
+	(void)state;
+	not_read("\"distributedInfo\":{\"rank\":5,\"world_size\":2},",
+		 "states rank 5 of a job of 2 ranks: ranks count from 0");
+	not_read("\"distributedInfo\":{\"rank\":2,\"world_size\":2},",
+		 "states rank 2 of a job of 2 ranks: ranks count from 0");
+	not_read("\"distributedInfo\":{\"rank\":-2,\"world_size\":2},",
+		 "states rank -2: ranks count from 0");
+	ft_recording_free(alone("\"distributedInfo\":{\"rank\":1,\"world_size\":2},"));
+	ft_recording_free(alone("\"distributedInfo\":{\"rank\":5},"));
 }
 
 /* A recording of many steps stands beside none that is of one. */
@@ -189,6 +238,8 @@ int main(void)
 		cmocka_unit_test(two_jobs_are_not_one),
 		cmocka_unit_test(jobs_that_share_nothing_are_not_one),
 		cmocka_unit_test(a_lost_collective_is_told),
+		cmocka_unit_test(one_alone_need_not_tell_its_rank),
+		cmocka_unit_test(a_rank_is_below_the_number_of_ranks),
 		cmocka_unit_test(what_they_say_of_themselves_must_fit),
 		cmocka_unit_test(steps_must_be_the_same),
 	};

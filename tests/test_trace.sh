@@ -207,13 +207,16 @@ ok "so are the ranks' clocks" clocks
 packed() { gzip -c "$tmp/et.0.et" >"$tmp/packed.et.gz" && $f trace show "$tmp/packed.et.gz" --json | grep -v file >"$tmp/1" && $f trace show "$tmp/et.0.et" --json | grep -v file | cmp - "$tmp/1"; }
 ok "a packed one is read as it is" packed
 ok "what-ifs on it are the same" sh -c "$f trace replay $eager $peer --gpu mi300x --json | grep '\"step_s\": 0' >$tmp/1; $f trace replay $tmp/et.0.et $tmp/et.1.et --gpu mi300x --json | grep '\"step_s\": 0' | diff - $tmp/1"
-untold() { # of two recordings one may not tell its rank: it is written beside the other, not over it
-	sed 's/"traceEvents"/"distributedInfo":{"rank":0,"world_size":2},"traceEvents"/' "$tmp/none.map" >"$tmp/none.0.map" &&
-		$f trace export "$tmp/none.map" "$tmp/none.0.map" --chakra "$tmp/none" >"$tmp/said" && grep -q "none.1.et" "$tmp/said" &&
-		$f trace show "$tmp/none.0.et" | grep -q "rank 0 of 2" && ! $f trace show "$tmp/none.1.et" | grep -q "rank 0"
+untold() { # alone it is the first rank: nothing in a name says otherwise, nor is one written into the trace
+	$f trace export "$tmp/none.map" --chakra "$tmp/none" >"$tmp/said" && grep -q "none.0.et" "$tmp/said" &&
+		! $f trace show "$tmp/none.0.et" | grep -q "rank 0"
 }
 echo "{\"traceEvents\":$(sed 's/"dur":0/"dur":5/' "$tmp/none.json")}" >"$tmp/none.map"
-ok "a rank that is not told is not written over another" untold
+ok "a recording alone need not tell its rank" untold
+sed 's/"traceEvents"/"distributedInfo":{"rank":0,"world_size":2},"traceEvents"/' "$tmp/none.map" >"$tmp/none.0.map"
+ok "of several each must" fails 1 "none.map: error: does not tell its rank: of several recordings each must, in distributedInfo" $f trace export "$tmp/none.0.map" "$tmp/none.map" --chakra "$tmp/none"
+sed 's/"traceEvents"/"distributedInfo":{"rank":5,"world_size":2},"traceEvents"/' "$tmp/none.map" >"$tmp/none.5.map"
+ok "a rank is below the number of ranks" fails 1 "none.5.map: error: states rank 5 of a job of 2 ranks: ranks count from 0" $f trace show "$tmp/none.5.map"
 ok "its nodes are those of the schema" python3 tests/chakra.py "$tmp/et.0.et" 1673 731 15 $eager
 ok "so are those by what only annotations tell" sh -c "$f trace replay $eager $peer --scale dp=4 --json | grep '\"step_s\": 0' >$tmp/1; $f trace replay $tmp/et.0.et $tmp/et.1.et --scale dp=4 --json | grep '\"step_s\": 0' | diff - $tmp/1 && [ -s $tmp/1 ]"
 python3 tests/small.py ahead >"$tmp/marked.json"
