@@ -322,6 +322,27 @@ static bool ask(struct trace_args *a, struct ft_shelf *shelf, const struct ft_re
 	return ok;
 }
 
+/* `show` says so among what it says of the file. */
+static void warn_of_empty_steps(const struct trace_args *a, const struct files *f)
+{
+	for (size_t i = 0; i < f->n && !a->shared.quiet && strcmp(a->verb, "show") != 0;
+	     i++) {
+		int64_t n = ft_recording_counts(f->of[i])->empty_steps;
+
+		if (n)
+			fprintf(stderr,
+				"foretoken: %swarning:%s %s: %lld marked step%s no "
+				"operation and %s left out%s\n",
+				terminal_begin(stderr, TERMINAL_WARNING),
+				terminal_end(stderr), ft_recording_file(f->of[i]),
+				(long long)n, n == 1 ? " has" : "s have",
+				n == 1 ? "is" : "are",
+				ft_recording_step(f->of[i], 0)->marked ?
+					"" :
+					": all that was recorded is one step");
+	}
+}
+
 bool trace_recorded(struct trace_args *a, struct ft_error *err)
 {
 	struct files f = { .n = 0 };
@@ -329,6 +350,8 @@ bool trace_recorded(struct trace_args *a, struct ft_error *err)
 	struct ft_replay *p = NULL;
 	bool ok = read_all(a, &f, err) && (p = ft_replay_build(f.of, f.n, err));
 
+	if (ok)
+		warn_of_empty_steps(a, &f);
 	if (ok && !strcmp(a->verb, "replay"))
 		ok = ft_replay_lay_out(p, err);
 	if (ok)

@@ -45,14 +45,18 @@ static bool marks_agree(const struct ft_recording *a, const struct ft_recording 
 			struct ft_error *err)
 {
 	struct ft_mark at = of(b);
+	bool left_out = a->counts.empty_steps || b->counts.empty_steps;
 
 	for (size_t i = 0; i < a->n_steps && i < b->n_steps; i++)
 		if (strcmp(step_of(a, i), step_of(b, i)))
 			return ft_fail(err, &at,
 				       "%s with %.60s, and %.100s with %.60s: give "
-				       "recordings of the same steps",
+				       "recordings of the same steps%s",
 				       i ? "goes on" : "begins", step_of(b, i), a->file,
-				       step_of(a, i));
+				       step_of(a, i),
+				       left_out ? " (a step in which a rank launches "
+						  "no operation is left out)" :
+						  "");
 	return true;
 }
 

@@ -206,6 +206,36 @@ static int by_begin(const void *a, const void *b)
 	return whole_order(x->begin, y->begin);
 }
 
+size_t recording_step_of(const struct ft_recording *r, size_t op)
+{
+	const struct ft_rec_op *o = op_of(r, op);
+	bool launched = o->call != FT_REC_NONE;
+	ft_ps at = launched ? call_of(r, (size_t)o->call)->start : o->start;
+	size_t s = r->n_steps;
+
+	while (s-- > 0 && r->step[s].begin > at)
+		;
+	return s < r->n_steps && at <= r->step[s].end ? s : r->n_steps;
+}
+
+/* A mark around nothing (the profiler's last, when its loop is over) is no step: it would make the
+ * mean shorter. Where all are, what was recorded is one. */
+static void drop_empty_steps(struct ft_recording *r, struct arena *scratch)
+{
+	bool *holds = ARENA_ARRAY(scratch, r->n_steps + 1, bool);
+	size_t n = 0;
+
+	for (size_t i = 0; i < r->op.n; i++)
+		holds[recording_step_of(r, i)] = true;
+	for (size_t s = 0; s < r->n_steps; s++)
+		if (holds[s])
+			r->step[n++] = r->step[s];
+	r->counts.empty_steps = (int64_t)(r->n_steps - n);
+	r->n_steps = n;
+	if (!n)
+		one_step(r);
+}
+
 static void find_steps(struct ft_recording *r)
 {
 	size_t n = 0;
@@ -313,8 +343,10 @@ bool recording_finish(struct ft_recording *r, struct ft_error *err)
 	begin_at_zero(r);
 	join(r, k, &scratch);
 	order(r, k);
-	arena_release(&scratch);
 	find_steps(r);
+	if (r->step[0].marked)
+		drop_empty_steps(r, &scratch);
+	arena_release(&scratch);
 	return true;
 }
 

@@ -134,6 +134,9 @@ bool nsight_read(struct ft_recording *r, const char *path, struct ft_error *err)
 bool recording_finish(struct ft_recording *r, struct ft_error *err)
 	__attribute__((warn_unused_result));
 
+/* The step in whose marks an operation was launched, or began where no launch of it was recorded; n_steps: none. */
+size_t recording_step_of(const struct ft_recording *r, size_t op);
+
 /* recorded/twice.c: operations and calls that are told again are taken out; how many were. */
 int64_t recording_once(struct ft_recording *r);
 

@@ -10,27 +10,19 @@
 
 /* ---- building --------------------------------------------------------------------- */
 
-/* The step in whose marks an operation was launched, or began where no launch was recorded; of a
- * whole recording, all are. */
+/* Of a whole recording all are in the step; else what was launched in its marks. What a recorded call did not
+ * launch, beside others that calls did, was launched before the recording began. */
 static void find_steps(struct rank *k)
 {
 	const struct ft_recording *r = k->r;
 
 	for (size_t i = 0; i < r->op.n; i++) {
-		const struct ft_rec_op *o = op_of(r, i);
-		size_t s = r->n_steps;
-		ft_ps at;
+		bool before = op_of(r, i)->call == FT_REC_NONE && r->call.n;
+		size_t s = !r->step[0].marked ? 0 :
+			   before	      ? r->n_steps :
+						recording_step_of(r, i);
 
-		if (!r->step[0].marked) {
-			k->step[i] = 0;
-			continue;
-		}
-		if (o->call == FT_REC_NONE && r->call.n)
-			continue;
-		at = r->call.n ? call_of(r, (size_t)o->call)->start : o->start;
-		while (s-- > 0 && r->step[s].begin > at)
-			;
-		if (s < r->n_steps && at <= r->step[s].end)
+		if (s < r->n_steps)
 			k->step[i] = (int32_t)s;
 	}
 }

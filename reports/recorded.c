@@ -24,60 +24,84 @@ static void put_row(struct table *t, const char *what, double s, double of)
 
 /* ---- what was read ------------------------------------------------------------------ */
 
-static void put_file(FILE *out, const struct ft_recording *r)
+/* What is one of its kind, or more of them; of none nothing. */
+static void put_count(FILE *out, int64_t n, const char *one, const char *more)
+{
+	if (n)
+		fprintf(out, "  %" PRId64 " %s\n", n, n == 1 ? one : more);
+}
+
+static void put_empty_steps(FILE *out, const struct ft_recording *r)
+{
+	bool none = !ft_recording_step(r, 0)->marked;
+
+	put_count(out, ft_recording_counts(r)->empty_steps,
+		  none ? "marked step has no operation and is left out: all that was "
+			 "recorded is one step" :
+			 "marked step has no operation and is left out",
+		  none ? "marked steps have no operation and are left out: all that "
+			 "was recorded is one step" :
+			 "marked steps have no operation and are left out");
+}
+
+static void put_repaired(FILE *out, const struct ft_recording *r)
 {
 	const struct ft_rec_counts *c = ft_recording_counts(r);
 
-	fprintf(out, "%s: ", ft_recording_file(r));
-	if (ft_recording_rank(r) != FT_REC_NONE)
-		fprintf(out, "rank %" PRId64 " of %" PRId64 ", ", ft_recording_rank(r),
-			ft_recording_world(r));
-	fprintf(out, "%s, %zu operations on %zu streams, %zu calls, %zu operators\n",
-		ft_recording_device(r)[0] ? ft_recording_device(r) : "device not told",
-		ft_recording_ops(r), ft_recording_streams(r), ft_recording_calls(r),
-		ft_recording_spans(r));
-	if (c->negative)
-		fprintf(out, "  %" PRId64 " negative durations were taken as 0\n",
-			c->negative);
+	put_count(out, c->negative, "negative duration was taken as 0",
+		  "negative durations were taken as 0");
 	if (c->without_call && !ft_recording_calls(r))
 		fprintf(out,
 			"  it holds no launches: operations follow their stream, and "
 			"pauses of the host are not told apart\n");
-	else if (c->without_call)
-		fprintf(out,
-			"  %" PRId64 " operations were launched before the recording "
-			"began; they follow their stream\n",
-			c->without_call);
-	if (c->without_op)
-		fprintf(out,
-			"  %" PRId64 " launches have no operation: what they launched "
-			"was not recorded, and its time is missing below\n",
-			c->without_op);
-	if (c->twice)
-		fprintf(out,
-			"  %" PRId64
-			" operations and calls are told twice; each counts "
-			"once\n",
-			c->twice);
-	if (c->other_gpus)
-		fprintf(out,
-			"  %" PRId64 " events of the file's other GPUs were left out: "
-			"it is read for its first one\n",
-			c->other_gpus);
-	if (c->before_call)
-		fprintf(out,
-			"  %" PRId64
-			" operations begin before their launch: the clocks "
-			"of host and GPU differ\n",
-			c->before_call);
-	if (c->overlapping_steps)
-		fprintf(out,
-			"  %" PRId64 " steps overlap; each ends where the next "
-			"begins\n",
-			c->overlapping_steps);
-	if (c->unknown_phases)
-		fprintf(out, "  %" PRId64 " events of unknown phases were left out\n",
-			c->unknown_phases);
+	else
+		put_count(out, c->without_call,
+			  "operation was launched before the recording began; it "
+			  "follows its stream",
+			  "operations were launched before the recording began; they "
+			  "follow their stream");
+	put_count(out, c->without_op,
+		  "launch has no operation: what it launched was not recorded, and its "
+		  "time is missing below",
+		  "launches have no operation: what they launched was not recorded, "
+		  "and its time is missing below");
+	put_count(out, c->twice, "operation or call is told twice; it counts once",
+		  "operations and calls are told twice; each counts once");
+	put_count(out, c->other_gpus,
+		  "event of the file's other GPUs was left out: it is read for its "
+		  "first one",
+		  "events of the file's other GPUs were left out: it is read for its "
+		  "first one");
+	put_count(out, c->before_call,
+		  "operation begins before its launch: the clocks of host and GPU "
+		  "differ",
+		  "operations begin before their launch: the clocks of host and GPU "
+		  "differ");
+	put_count(out, c->overlapping_steps,
+		  "step overlaps the next; it ends where that begins",
+		  "steps overlap; each ends where the next begins");
+	put_empty_steps(out, r);
+	put_count(out, c->unknown_phases, "event of an unknown phase was left out",
+		  "events of unknown phases were left out");
+}
+
+static void put_file(FILE *out, const struct ft_recording *r)
+{
+	int64_t rank = ft_recording_rank(r), world = ft_recording_world(r);
+
+	fprintf(out, "%s: ", ft_recording_file(r));
+	if (rank != FT_REC_NONE && world > 0)
+		fprintf(out, "rank %" PRId64 " of %" PRId64 ", ", rank, world);
+	else if (rank != FT_REC_NONE)
+		fprintf(out, "rank %" PRId64 ", ", rank);
+	fprintf(out,
+		"%s, %zu operation%s on %zu stream%s, %zu call%s, %zu operator%s\n",
+		ft_recording_device(r)[0] ? ft_recording_device(r) : "device not told",
+		ft_recording_ops(r), ft_recording_ops(r) == 1 ? "" : "s",
+		ft_recording_streams(r), ft_recording_streams(r) == 1 ? "" : "s",
+		ft_recording_calls(r), ft_recording_calls(r) == 1 ? "" : "s",
+		ft_recording_spans(r), ft_recording_spans(r) == 1 ? "" : "s");
+	put_repaired(out, r);
 }
 
 /* What the profiler lost keeps no stream busy in a replay, either. */

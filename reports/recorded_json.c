@@ -95,6 +95,7 @@ static json_t *files(const struct ft_replay *p)
 		json_put_int(o, "told_twice", c->twice);
 		json_put_int(o, "other_gpus", c->other_gpus);
 		json_put_int(o, "overlapping_steps", c->overlapping_steps);
+		json_put_int(o, "empty_steps", c->empty_steps);
 		json_put_int(o, "negative_durations", c->negative);
 		json_put_int(o, "before_call", c->before_call);
 		json_put_int(o, "unknown_phases", c->unknown_phases);

@@ -16,9 +16,11 @@ def launch(i, at, name, stream, begins, runs, **args):
     event("kernel", name, begins, runs, stream, stream=stream, correlation=i, **args)
 
 
-def ahead(steps="3", marked="user_annotation"):
+def ahead(steps="3", marked="user_annotation", empty="0"):
     """Steps of 2 ms: three products and an addition of 500 us each, all launched in the first 100 us of
-    the host's."""
+    the host's. Behind them marks in which nothing is launched."""
+    for step in range(int(steps), int(steps) + int(empty)):
+        event(marked, "ProfilerStep#%d" % step, 100 * step, 100, 1)
     for step in range(int(steps)):
         event(marked, "ProfilerStep#%d" % step, 100 * step, 100, 1)
         for i in range(4):

@@ -230,10 +230,42 @@ static void a_rank_lacks_no_step_between_others(void **state)
 		"begins with ProfilerStep#4, and");
 }
 
+/* Of two ranks: four marked steps, of which one launches nothing. */
+static struct ft_recording *idling(int rank, int idle)
+{
+	struct made m = begin(rank);
+
+	for (int i = 0; i < 4; i++) {
+		double at = 100 + 10000 * i;
+
+		add(&m,
+		    "{\"ph\":\"X\",\"cat\":\"user_annotation\",\"name\":"
+		    "\"ProfilerStep#%d\",\"pid\":1,\"tid\":1,\"ts\":%d,"
+		    "\"dur\":9000},\n",
+		    3 + i, 50 + 10000 * i);
+		if (i == idle)
+			continue;
+		call(&m, "cudaLaunchKernel", 1 + i, at - 20, 5);
+		kernel(&m, "ncclDevKernel_AllReduce", 1 + i, 20, at, 50);
+	}
+	return end(&m);
+}
+
+static void ranks_launch_nothing_in_the_same_steps(void **state)
+{
+	(void)state;
+	taken(idling(0, 1), idling(1, 1));
+	taken(idling(0, 3), idling(1, 4));
+	refused(idling(0, 4), idling(1, 1), "goes on with ProfilerStep#5, and");
+	refused(idling(0, 1), idling(1, 4),
+		"(a step in which a rank launches no operation is left out)");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_rank_lacks_no_step_between_others),
+		cmocka_unit_test(ranks_launch_nothing_in_the_same_steps),
 		cmocka_unit_test(ranks_of_one_job_are_taken),
 		cmocka_unit_test(two_jobs_are_not_one),
 		cmocka_unit_test(jobs_that_share_nothing_are_not_one),

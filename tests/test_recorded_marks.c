@@ -133,8 +133,10 @@ static void a_step_ends_where_the_next_begins(void **state)
 			snprintf(name, sizeof(name), "ProfilerStep#%d", 5 + order[i]);
 			annotation(&m, name, at[order[i]], dur[order[i]]);
 		}
-		call(&m, "cudaLaunchKernel", 1, 0, 1);
-		kernel(&m, "gemm", 1, 7, 5, 5);
+		for (int i = 0; i < 4; i++) {
+			call(&m, "cudaLaunchKernel", i + 1, at[i] + 1, 1);
+			kernel(&m, "gemm", i + 1, 7, 5 + at[i], 5);
+		}
 		r = end(&m);
 		assert_int_equal(ft_recording_steps(r), 4);
 		for (int i = 0; i < 4; i++) {
@@ -153,6 +155,50 @@ static void a_step_ends_where_the_next_begins(void **state)
 		ft_recording_free(r);
 	}
 	assert_true(cut > DRAWS / 2);
+}
+
+/* A mark in which nothing is launched is no step, wherever it stands; what runs in it was launched before. */
+static void a_step_without_operations_is_left_out(void **state)
+{
+	int left_out = 0, none = 0;
+
+	(void)state;
+	for (int draw = 0; draw < DRAWS; draw++) {
+		struct made m = begin(0);
+		struct ft_recording *r;
+		bool holds[4];
+		size_t kept = 0;
+		char name[32];
+
+		for (int i = 0; i < 4; i++) {
+			holds[i] = rnd_below(&seed, 3) > 0;
+			kept += holds[i];
+			snprintf(name, sizeof(name), "ProfilerStep#%d", 5 + i);
+			annotation(&m, name, 100 + 20 * i, 20);
+			if (holds[i])
+				call(&m, "cudaLaunchKernel", i + 1, 105 + 20 * i, 1);
+			if (holds[i])
+				kernel(&m, "gemm", i + 1, 7, 110 + 20 * i, 25);
+		}
+		kernel(&m, "gemm", 9, 8, 90, 4); /* before the first */
+		r = end(&m);
+		assert_int_equal(ft_recording_steps(r), kept ? kept : 1);
+		assert_int_equal(ft_recording_step(r, 0)->marked, kept > 0);
+		none += !kept;
+		assert_int_equal(ft_recording_counts(r)->empty_steps, 4 - kept);
+		for (int i = 0, s = 0; i < 4; i++) {
+			snprintf(name, sizeof(name), "ProfilerStep#%d", 5 + i);
+			if (holds[i])
+				assert_string_equal(
+					ft_recording_text(
+						r, ft_recording_step(r, (size_t)s++)
+							   ->name),
+					name);
+		}
+		left_out += kept && kept < 4;
+		ft_recording_free(r);
+	}
+	assert_true(left_out > DRAWS / 3 && none);
 }
 
 /* ---- transfers -------------------------------------------------------------------- */
@@ -301,6 +347,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_is_told_twice_counts_once),
 		cmocka_unit_test(kernels_belong_to_the_marks_that_launch_them),
+		cmocka_unit_test(a_step_without_operations_is_left_out),
 		cmocka_unit_test(a_step_ends_where_the_next_begins),
 		cmocka_unit_test(a_kernel_sends_what_its_thread_announced),
 	};

@@ -34,7 +34,7 @@ P
 ok "and with copies to and from host memory" same examples/01-first-answer/h100.yaml --set training.global_batch_size=256 --set training.parallel.pp=1 --set training.step_start=together --set training.offload_layers=40
 ok "which are copies" sh -c "grep -q 'Memcpy DtoH' $tmp/k.json && grep -q 'Memcpy HtoD' $tmp/k.json && grep -q cudaMemcpyAsync $tmp/k.json"
 overlap() { # a second step begins before the first is over
-	python3 - "$tmp/k.json" "$tmp/two.json" <<'P' && $f trace show "$tmp/two.json" | grep -qF '1 steps overlap; each ends where the next begins'
+	python3 - "$tmp/k.json" "$tmp/two.json" <<'P' && $f trace show "$tmp/two.json" | grep -qF '1 step overlaps the next; it ends where that begins'
 import json, sys
 d = json.load(open(sys.argv[1]))
 step = next(x for x in d["traceEvents"] if x["name"] == "ProfilerStep#0")

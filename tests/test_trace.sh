@@ -76,6 +76,14 @@ above() { $f trace replay "$1" --gpu h200 --json | python3 -c 'import json, sys;
 ok "and its range is that of one" [ "$(above "$tmp/ahead.json")" = "$(above "$tmp/alone.json")" ]
 python3 tests/small.py ahead 3 cpu_op >"$tmp/old.json"
 ok "old profilers mark steps among operators" json 'd["recorded_step_s"] == 2e-3' show "$tmp/old.json"
+python3 tests/small.py ahead 3 user_annotation 1 >"$tmp/empty.json"
+ok "a mark in which nothing is launched is left out of the mean" json 'd["recorded_step_s"] == 2e-3 and d["files"][0]["empty_steps"] == 1' show "$tmp/empty.json"
+ok "and told of the file" sh -c "$f trace show $tmp/empty.json | grep -qx '  1 marked step has no operation and is left out'"
+ok "or warned of" sh -c "$f trace replay $tmp/empty.json 2>&1 >$tmp/out | grep -q 'warning: $tmp/empty.json: 1 marked step has no operation and is left out' && cmp $tmp/out - <<E
+\$($f trace replay $tmp/ahead.json)
+E"
+python3 tests/small.py ahead 0 user_annotation 2 | sed 's/"traceEvents": \[/&{"ph":"X","cat":"kernel","name":"gemm","pid":1,"tid":7,"ts":900,"dur":5,"args":{"stream":7}},/' >"$tmp/out.json"
+ok "if all are, what was recorded is one step" sh -c "$f trace show $tmp/out.json | grep -qx '  2 marked steps have no operation and are left out: all that was recorded is one step'"
 # steps 1 and 2 begin when the GPU has done with the one before: seven operations wait, then three, the last of each for 1500 us
 ok "launches are told of a step that the host was ahead of" json 'd["launches"]["count"] == 4 and abs(d["launches"]["host_s"] - 2e-5) < 1e-12' show "$tmp/ahead.json"
 ok "and what is launched and not begun, from its begin to its end" json 'abs(d["launches"]["queued_mean"] - (5.5 + 1.5) / 2) < 1e-9 and d["launches"]["queued_most"] == 7' show "$tmp/ahead.json"
@@ -280,14 +288,14 @@ done
 python3 tests/small.py odd >"$tmp/odd.json"
 odd() { # what is odd in a recording is said, and only there
 	$f trace show "$tmp/odd.json" >"$tmp/o" && cat >"$tmp/want" <<'END'
-  1 negative durations were taken as 0
-  1 steps overlap; each ends where the next begins
-  1 events of unknown phases were left out
+  1 negative duration was taken as 0
+  1 step overlaps the next; it ends where that begins
+  1 event of an unknown phase was left out
 END
 	sed -n '2,4p' "$tmp/o" | cmp - "$tmp/want" && grep -qx "2 calls that take memory of the GPU or give it back took the host 0.300 ms:" "$tmp/o" &&
 		grep -qx "2 launches took the host 0.010 ms (5.00 us each), synchronising 0.000 ms;" "$tmp/o" &&
 		python3 tests/small.py ahead >"$tmp/even.json" && $f trace show "$tmp/even.json" >"$tmp/o" &&
-		! grep -qE 'negative|overlap|unknown|take memory' "$tmp/o" && [ -z "$(sed -n 2p "$tmp/o")" ]
+		! grep -qE 'negative|overlap|unknown|marked|take memory' "$tmp/o" && [ -z "$(sed -n 2p "$tmp/o")" ]
 }
 ok "what is odd in a recording is said" odd
 one=measurements/traces/h200-8b4L-fsdp2-s4096-b1-eager.rank0.kineto.json.gz

@@ -106,6 +106,7 @@ struct ft_rec_counts {
 	int64_t twice;		   /* operations and calls told again, left out */
 	int64_t other_gpus;	   /* events of a file's other GPUs, left out */
 	int64_t overlapping_steps; /* cut where the next begins */
+	int64_t empty_steps;	   /* marks in which nothing was launched, left out */
 };
 
 struct ft_recording;
