@@ -201,6 +201,30 @@ static const char *missing_size(const struct ft_measurement *m)
 	return NULL;
 }
 
+/* What tables of a profile are not of is kept, not fitted. */
+static bool judge(const json_t *r, struct ft_measurement *m, struct ft_error *err)
+{
+	const char *clock = word(r, "clock"), *why = NULL;
+
+	if (strcmp(m->status, "ok") != 0)
+		return true;
+	/* torch/kernels.py --only long: products for part of the time, at a clock of neither kind */
+	if (text_begins_with(clock, "share "))
+		why = "at a clock between a burst's and a sustained one";
+	else if (clock[0] && strcmp(clock, "burst") != 0 && !m->sustained)
+		return ft_fail(err, NULL,
+			       "the clock of the measurement '%.60s' is '%.40s'; it is "
+			       "burst, sustained, or of a share of the time",
+			       m->cell, clock);
+	else if (measurement_is(m, "gemm") && number(r, "groups", 0) > 1)
+		why = "grouped: tables are of single products";
+	if (why) {
+		m->status = "left-out";
+		m->why = why;
+	}
+	return true;
+}
+
 /* Measured is what has a time and a size; what failed has neither. */
 static bool is_measured(const json_t *r, const struct ft_measurement *m,
 			struct ft_error *err)
@@ -248,7 +272,8 @@ bool ft_store_line(struct ft_store *s, const char *line, const char *source,
 		   store_kind(word(r, "kind"))) {
 		struct ft_measurement m = of_json(r);
 
-		ok = is_measured(r, &m, err) && ft_store_add(s, &m, err);
+		ok = is_measured(r, &m, err) && judge(r, &m, err) &&
+		     ft_store_add(s, &m, err);
 	} else {
 		*broken = true;
 	}

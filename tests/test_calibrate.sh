@@ -330,6 +330,13 @@ against() {
 }
 ok "but are held against it" against
 ok "a store of nothing else is told" told 1 "with-in-step" sh -c "$f calibrate import --store $tmp/only.db --format kineto tests/data/kineto-step.json && $f calibrate fit --store $tmp/only.db --name fake --base h100-sxm --out $tmp"
+long() { # products for part of the time are stored, and no fit reads them; nor those of several groups
+	gunzip -c measurements/probes/h100-2026-11-22-long-unseen.jsonl.gz >"$tmp/long.jsonl" &&
+		"$f" calibrate import --store "$tmp/long.db" "$tmp/long.jsonl" >/dev/null &&
+		"$f" calibrate runs --store "$tmp/long.db" | grep -qE " 32 +12  torch" &&
+		[ "$("$f" calibrate export --store "$tmp/long.db" --gpu h100-sxm | grep -c '^gemm')" = 12 ]
+}
+ok "products for a share of the time are stored, and fitted by none" long
 torn() { # a measurement without a cell, and one of no kind that is known
 	printf '%s\n' '{"record":"run","format":1,"backend":"cuda","device":"X","date":"2026-11-01","driver":"x","fabric":"nvlink"}' \
 		'{"record":"measurement","cell":"","kind":"gemm","time_us":10,"status":"ok"}' \

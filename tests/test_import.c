@@ -372,9 +372,61 @@ static void a_line_says_each_number_of_its_cell(void **state)
 	ft_store_close(s);
 }
 
+/* A product of the probe with more words; its status in the store. */
+static void stored_as(struct ft_store *s, const char *cell, const char *words,
+		      const char *status, const char *why)
+{
+	struct ft_error err;
+	const struct ft_measurement *m;
+	char line[512];
+	bool broken;
+	size_t n;
+
+	snprintf(line, sizeof(line),
+		 "{\"record\":\"measurement\",\"cell\":\"%s\",\"kind\":\"gemm\","
+		 "\"status\":\"ok\",\"m\":64,\"n\":64,\"k\":64,\"time_us\":9%s}",
+		 cell, words);
+	ok_or_say(ft_store_line(s, line, "", &broken, &err), err);
+	m = ft_store_measurements(s, NULL, 0, &n, &err);
+	while (n-- && strcmp(m[n].cell, cell) != 0)
+		;
+	assert_string_equal(m[n].status, status);
+	if (!strstr(m[n].why, why))
+		fail_msg("why is '%s', not '%s'", m[n].why, why);
+}
+
+/* torch/kernels.py --only long, and --only grouped. */
+static void a_line_of_no_table_is_left_out(void **state)
+{
+	struct scratch *x = *state;
+	struct ft_error err;
+	struct ft_store *s = ft_store_open(x->path, true, &err);
+	bool broken;
+
+	assert_true(ft_store_line(s,
+				  "{\"record\":\"run\",\"format\":1,\"device\":\"D\"}",
+				  "", &broken, &err));
+	stored_as(s, "a", "", "ok", "");
+	stored_as(s, "b", ",\"clock\":\"burst\"", "ok", "");
+	stored_as(s, "c", ",\"clock\":\"sustained\",\"groups\":1", "ok", "");
+	stored_as(s, "d", ",\"clock\":\"share 0.5 for 3 s\"", "left-out",
+		  "at a clock between");
+	stored_as(s, "e", ",\"groups\":2", "left-out", "grouped");
+	assert_false(ft_store_line(s,
+				   "{\"record\":\"measurement\",\"cell\":\"f\","
+				   "\"kind\":\"gemm\",\"status\":\"ok\",\"m\":64,"
+				   "\"n\":64,\"k\":64,\"time_us\":9,"
+				   "\"clock\":\"sustaind\"}",
+				   "", &broken, &err));
+	assert_non_null(
+		strstr(err.text, "the clock of the measurement 'f' is 'sustaind'"));
+	ft_store_close(s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		TEST(a_line_of_no_table_is_left_out),
 		TEST(nccl_tests_text_is_read),
 		TEST(nccl_tests_of_several_runs_have_their_own_ranks),
 		TEST(imported_attention_keeps_its_format),
