@@ -5,6 +5,7 @@
  * a needed column changes nothing: all of it is one transaction.
  */
 #include <jansson.h>
+#include <math.h>
 #include <string.h>
 
 #include "base/file.h"
@@ -225,6 +226,24 @@ static bool judge(const json_t *r, struct ft_measurement *m, struct ft_error *er
 	return true;
 }
 
+/* A size that is a part of one; NULL: all are whole. */
+static const char *not_whole(const json_t *r)
+{
+	static const char *const sizes[] = {
+		"m",	    "n",     "k",	 "groups",
+		"batch",    "heads", "kv_heads", "sequence_length",
+		"head_dim", "gpus",  "from",	 "to"
+	};
+
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(*sizes); i++) {
+		double v = number(r, sizes[i], 0);
+
+		if (v < floor(v) || v > floor(v))
+			return sizes[i];
+	}
+	return NULL;
+}
+
 /* Measured is what has a time and a size; what failed has neither. */
 static bool is_measured(const json_t *r, const struct ft_measurement *m,
 			struct ft_error *err)
@@ -246,6 +265,13 @@ static bool is_measured(const json_t *r, const struct ft_measurement *m,
 		return ft_fail(err, NULL,
 			       "the measurement '%.60s' is ok and has no %s%s", m->cell,
 			       size, !strcmp(size, "gpus") ? " above 1" : " above 0");
+	key = not_whole(r);
+	if (key)
+		return ft_fail(
+			err, NULL,
+			"%s of the measurement '%.60s' should be a whole number, "
+			"not %g",
+			key, m->cell, number(r, key, 0));
 	if (m->p10_us > m->p90_us && m->p90_us > 0)
 		return ft_fail(err, NULL,
 			       "the measurement '%.60s' has a p10_us above its p90_us",

@@ -8,6 +8,7 @@
  * import names the device. All rows are checked before the first is stored; of those
  * that a status keeps out, the words are not.
  */
+#include <math.h>
 #include <string.h>
 
 #include "base/limits.h"
@@ -262,7 +263,8 @@ static bool check_date(const struct csv *t, size_t i, struct ft_error *err)
 	       ft_fail(err, &at, "the date %s lies in the future", date);
 }
 
-/* A cell that should hold a number holds one, or nothing: it does not count as empty. */
+/* A cell that should hold a number holds one, or nothing: it does not count as empty. Sizes, which
+ * are those in front, are whole. */
 static bool check_numbers(const struct csv *t, size_t i, struct ft_error *err)
 {
 	static const char *const columns[] = { "m",
@@ -282,11 +284,19 @@ static bool check_numbers(const struct csv *t, size_t i, struct ft_error *err)
 					       "measured.tflops",
 					       "measured.busbw_gb_per_s",
 					       "measured.gb_per_s" };
-	double ignored;
+	enum { SIZES = 12 };
+	bool left_out = cell(t, i, "status")[0] && strcmp(cell(t, i, "status"), "ok");
+	double v;
 
-	for (size_t k = 0; k < sizeof(columns) / sizeof(*columns); k++)
-		if (!csv_number(t, i, csv_column(t, columns[k]), 0, &ignored, err))
+	for (size_t k = 0; k < sizeof(columns) / sizeof(*columns); k++) {
+		struct ft_mark at = csv_mark(t, i, csv_column(t, columns[k]));
+
+		if (!csv_number(t, i, csv_column(t, columns[k]), 0, &v, err))
 			return false;
+		if (k < SIZES && !left_out && (v < floor(v) || v > floor(v)))
+			return ft_fail(err, &at, "%s should be a whole number",
+				       columns[k]);
+	}
 	return true;
 }
 

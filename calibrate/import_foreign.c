@@ -13,6 +13,7 @@
  *   seqlen|seqlen_q|s|sq, head_dim|d, causal|mask, fwd_time_ms|fwd(ms), bwd_...
  */
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -125,6 +126,22 @@ static bool has_head(const struct nccl_log *log, const char *path, struct ft_err
 		       log->op ? "no ranks" : "no collective");
 }
 
+/* What rounds to no time says nothing of the rate; less than that is a mistake. Other words than numbers
+ * are those of other lines. */
+static bool took_time(const struct ft_mark *at, const char *word, struct ft_error *err)
+{
+	char *end;
+	double v = strtod(word, &end);
+
+	if (v < 0)
+		return ft_fail(err, at, "the time '%.40s' is below 0", word);
+	if (end != word && !(v > 0))
+		fprintf(stderr,
+			"%s:%d: warning: the line took no time and is left out\n",
+			at->file, at->line);
+	return true;
+}
+
 /* size count type [redop] [root] | time algbw busbw wrong | ...  1: a result, 0: another
  * line, -1: a mistake. */
 static int read_result(const struct nccl_log *log, const char *path, char *text,
@@ -150,9 +167,10 @@ static int read_result(const struct nccl_log *log, const char *path, char *text,
 		.time_us = strtod(field[time_field(k)], NULL),
 	};
 	judge(m, log, field, k);
-	if (isfinite(m->time_us) && isfinite(m->bytes))
+	if (!isfinite(m->time_us) || !isfinite(m->bytes))
+		ft_fail(err, &at, "a size or a time is not a number");
+	else if (took_time(&at, field[time_field(k)], err))
 		return m->time_us > 0;
-	ft_fail(err, &at, "a size or a time is not a number");
 	return -1;
 }
 

@@ -337,6 +337,20 @@ long() { # products for part of the time are stored, and no fit reads them; nor 
 		[ "$("$f" calibrate export --store "$tmp/long.db" --gpu h100-sxm | grep -c '^gemm')" = 12 ]
 }
 ok "products for a share of the time are stored, and fitted by none" long
+part() { # of a size, in a line of the probe and in a row; and a time below 0 of nccl-tests
+	printf '%s\n' '{"record":"run","format":1,"backend":"cuda","device":"X","date":"2026-11-01","driver":"x","fabric":"nvlink"}' \
+		'{"record":"measurement","cell":"a","kind":"gemm","m":1.5,"n":64,"k":64,"time_us":10,"status":"ok"}' >"$tmp/part.jsonl" &&
+		told 1 "part.jsonl:2:1: error: m of the measurement 'a' should be a whole number, not 1.5" "$f" calibrate import --store "$tmp/part.db" "$tmp/part.jsonl" &&
+		printf 'op,gpu,gpus,fabric,bytes,measured.time_us\nall_reduce,h200,2.5,nvlink,1024,9\n' >"$tmp/part.csv" &&
+		told 1 "part.csv:2:17: error: gpus should be a whole number" "$f" calibrate import --store "$tmp/part.db" --format csv "$tmp/part.csv" &&
+		printf '%s\n' '# nThread 1 all_reduce_perf' '#  Rank  0 Group  0 Pid  1 on  a device  0 [0x1b] X' '#  Rank  1 Group  0 Pid  1 on  a device  1 [0x1b] X' \
+			'1024 256 float sum -1 5.5 0.1 0.2 0 5.5 0.1 0.2 0' '2048 512 float sum -1 -5.5 0.1 0.2 0 5.5 0.1 0.2 0' >"$tmp/part.txt" &&
+		told 1 "part.txt:5:1: error: the time '-5.5' is below 0" "$f" calibrate import --store "$tmp/part.db" --format nccl-tests --fabric nvlink --device X "$tmp/part.txt" &&
+		sed -i 's/ -5.5/ 0.00/' "$tmp/part.txt" &&
+		"$f" calibrate import --store "$tmp/part.db" --format nccl-tests --fabric nvlink --device X "$tmp/part.txt" 2>"$tmp/e" | grep -q ": 1 measurement$" &&
+		grep -qx "$tmp/part.txt:5: warning: the line took no time and is left out" "$tmp/e"
+}
+ok "a size is whole, and a time is not below 0" part
 torn() { # a measurement without a cell, and one of no kind that is known
 	printf '%s\n' '{"record":"run","format":1,"backend":"cuda","device":"X","date":"2026-11-01","driver":"x","fabric":"nvlink"}' \
 		'{"record":"measurement","cell":"","kind":"gemm","time_us":10,"status":"ok"}' \

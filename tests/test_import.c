@@ -423,9 +423,41 @@ static void a_line_of_no_table_is_left_out(void **state)
 	ft_store_close(s);
 }
 
+/* As `validate` and `kernel` have it. */
+static void a_size_is_whole(void **state)
+{
+	static const char *const sizes[] = {
+		"groups",   "batch", "heads", "kv_heads", "sequence_length",
+		"head_dim", "gpus",  "from",  "to"
+	};
+	struct scratch *x = *state;
+	struct ft_error err;
+	struct ft_store *s = ft_store_open(x->path, true, &err);
+	char line[512], words[128];
+	bool broken;
+
+	assert_true(ft_store_line(s,
+				  "{\"record\":\"run\",\"format\":1,\"device\":\"D\"}",
+				  "", &broken, &err));
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(*sizes); i++) {
+		snprintf(line, sizeof(line),
+			 "{\"record\":\"measurement\",\"cell\":\"c\",\"kind\":"
+			 "\"gemm\",\"status\":\"ok\",\"m\":64,\"n\":64,\"k\":64,"
+			 "\"time_us\":9.5,\"bytes\":2.5,\"%s\":2.5}",
+			 sizes[i]);
+		assert_false(ft_store_line(s, line, "", &broken, &err));
+		snprintf(words, sizeof(words),
+			 "%s of the measurement 'c' should be a whole number, not 2.5",
+			 sizes[i]);
+		assert_string_equal(err.text, words);
+	}
+	ft_store_close(s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		TEST(a_size_is_whole),
 		TEST(a_line_of_no_table_is_left_out),
 		TEST(nccl_tests_text_is_read),
 		TEST(nccl_tests_of_several_runs_have_their_own_ranks),
