@@ -149,6 +149,18 @@ static bool check_name(const struct csv *t, size_t row, const struct ft_gpu *gpu
 		       name, product->column, product->kernel);
 }
 
+/* A source buffer that is told twice, in bytes and by its shape: the same, but for a format's scales. */
+static bool sizes_agree(double bytes, double of_shape, const struct ft_work *w,
+			const struct ft_mark *at, struct ft_error *err)
+{
+	return bytes <= 0 || of_shape <= 0 ||
+	       (bytes > 0.99 * of_shape && bytes < 1.01 * of_shape) ||
+	       ft_fail(err, at,
+		       "bytes says %.0f, and m, n are %.0f bytes of %s: state one of "
+		       "them, or the same",
+		       bytes, of_shape, ft_dtype_name(w->dtype));
+}
+
 /* The row counts the source buffer; the work counts bytes read and written: the
  * profile's curve says how many of those there are to one of the source. */
 static bool memory_row(const struct csv *t, size_t row, const struct ft_gpu *gpu,
@@ -176,6 +188,8 @@ static bool memory_row(const struct csv *t, size_t row, const struct ft_gpu *gpu
 	if (bytes > ROW_BYTES_MOST)
 		return ft_fail(err, &at, "bytes is out of range");
 	w->memory.row_bytes = m > 0 ? e * (double)n : 0;
+	if (!sizes_agree(bytes, e * (double)m * (double)n, w, &at, err))
+		return false;
 	if (bytes <= 0)
 		bytes = e * (double)m * (double)n;
 	w->memory.bytes = bytes * curve->traffic.value;

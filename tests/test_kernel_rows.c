@@ -323,6 +323,10 @@ static void a_row_that_nobody_means_is_refused(void **state)
 		{ "copy,h200,,,,,,-4096,9", "bytes should be above 0" },
 		{ "copy,h200,,,,,,1e19,9", "bytes is out of range" },
 		{ "copy,h200,,4096,,,,,9", "the row lacks n" },
+		{ "copy,h200,,4096,4096,,,1,9",
+		  "bytes says 1, and m, n are 33554432 bytes of bf16" },
+		{ "copy,h200,fp32,4096,4096,,,33554432,9",
+		  "bytes says 33554432, and m, n are 67108864 bytes of fp32" },
 		{ "rmsnorm,h200,,4096,,,,33554432,9", "the row lacks n" },
 		{ "copy,h200,,,4096,,,,9", "neither bytes nor m, n" },
 		{ "gemm,h200,,0,64,64,,,9", "m should be above 0" },
@@ -374,9 +378,9 @@ static void names_of_curves_are_taken(void **state)
 	FILE *out = open_memstream(&text, &size);
 
 	(void)state;
-	fputs("kernel,bytes,warm\n", f);
+	fputs("kernel,bytes,warm,m,n\ncopy,524288,,64,4096\n", f); /* the same twice */
 	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
-		fprintf(f, "%s,4096000,\n%s,4096000,true\n", names[i], names[i]);
+		fprintf(f, "%s,4096000,,,\n%s,4096000,true,,\n", names[i], names[i]);
 	fclose(f);
 	ok_or_say(ft_study_kernels("h200", path, out, &tally, &err), err);
 	fclose(out);
