@@ -312,6 +312,25 @@ struct lines {
 	size_t measurements, runs;
 };
 
+/* Of a line that is none of the probe's: is it a measurement but for its kind? */
+static void say_left_out(const char *text, const struct ft_mark *at)
+{
+	json_t *r = json_loads(text, 0, NULL);
+	const char *kind = word(r, "kind");
+	bool known = strcmp(word(r, "record"), "measurement") != 0 ||
+		     !word(r, "cell")[0] || !kind[0];
+
+	if (known)
+		fprintf(stderr, "%s:%d: warning: a broken line is left out\n", at->file,
+			at->line);
+	else
+		fprintf(stderr,
+			"%s:%d: warning: a measurement of the unknown kind '%.40s' is "
+			"left out\n",
+			at->file, at->line, kind);
+	json_decref(r);
+}
+
 static bool import_line(struct ft_store *s, const char *text, const char *source,
 			const struct ft_mark *at, struct lines *n, struct ft_error *err)
 {
@@ -326,8 +345,7 @@ static bool import_line(struct ft_store *s, const char *text, const char *source
 		err->column = at->column;
 	}
 	if (broken)
-		fprintf(stderr, "%s:%d: warning: a broken line is left out\n", at->file,
-			at->line);
+		say_left_out(text, at);
 	return ok;
 }
 

@@ -173,7 +173,8 @@ static void warn_of_machine(const struct trace_args *a, const struct ft_scenario
 	fprintf(stderr, "foretoken: %swarning:%s the recording is of ",
 		terminal_begin(stderr, TERMINAL_WARNING), terminal_end(stderr));
 	if (ranks > 0)
-		fprintf(stderr, "%lld ranks on ", (long long)ranks);
+		fprintf(stderr, "%lld rank%s on ", (long long)ranks,
+			ranks == 1 ? "" : "s");
 	fprintf(stderr, "%s, the scenario of %lld on %s\n",
 		gpu ? gpu : "an unknown GPU", (long long)s->cluster->ranks,
 		s->cluster->gpu->name);

@@ -29,9 +29,10 @@ static bool ranks_differ(const struct ft_recording *a, const struct ft_recording
 			       (long long)b->rank, a->file);
 	if (a->world > 0 && b->world > 0 && a->world != b->world)
 		return ft_fail(err, &at,
-			       "is of a job of %lld ranks, and %.100s of one of %lld: "
+			       "is of a job of %lld rank%s, and %.100s of one of %lld: "
 			       "give recordings of one job",
-			       (long long)b->world, a->file, (long long)a->world);
+			       (long long)b->world, b->world == 1 ? "" : "s", a->file,
+			       (long long)a->world);
 	return true;
 }
 

@@ -318,9 +318,10 @@ static bool rank_fits(const struct ft_recording *r, struct ft_error *err)
 			       (long long)r->rank);
 	return r->world <= 0 || r->rank < r->world ||
 	       ft_fail(err, &at,
-		       "states rank %lld of a job of %lld ranks: ranks count from 0, "
+		       "states rank %lld of a job of %lld rank%s: ranks count from 0, "
 		       "and are below the number of ranks",
-		       (long long)r->rank, (long long)r->world);
+		       (long long)r->rank, (long long)r->world,
+		       r->world == 1 ? "" : "s");
 }
 
 bool recording_finish(struct ft_recording *r, struct ft_error *err)

@@ -390,9 +390,10 @@ void ft_report_whatif(FILE *out, const struct ft_replay *p, const struct ft_what
 	putc('\n', out);
 	if (a->moved)
 		fprintf(out,
-			"recorded on %s, %" PRId64 " ranks; replayed on %s, %" PRId64
-			" ranks, %s\n",
-			a->from, a->ranks_recorded, a->gpu, a->ranks, a->fabric);
+			"recorded on %s, %" PRId64 " rank%s; replayed on %s, %" PRId64
+			" rank%s, %s\n",
+			a->from, a->ranks_recorded, a->ranks_recorded == 1 ? "" : "s",
+			a->gpu, a->ranks, a->ranks == 1 ? "" : "s", a->fabric);
 	putc('\n', out);
 	put_breakdowns(out, a);
 	putc('\n', out);

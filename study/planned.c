@@ -153,8 +153,9 @@ static bool none_legal(struct whole *w, const struct search_job *j,
 	ft_scenario_free(s);
 	*err = why;
 	return ft_fail(err, &j->space.context.gpus,
-		       "no parallel plan of %.0f is legal on %lld ranks%s%.160s",
+		       "no parallel plan of %.0f is legal on %lld rank%s%s%.160s",
 		       j->space.combinations, (long long)j->space.context.ranks,
+		       j->space.context.ranks == 1 ? "" : "s",
 		       why.text[0] ? "; with what the scenario states: " : "",
 		       why.text);
 }

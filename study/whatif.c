@@ -466,6 +466,13 @@ static bool run(struct whatif *w, struct ft_error *err)
 			    "The timeline's groups have the sizes that were recorded: "
 			    "ask what-ifs of the recording, not of it.");
 	range(w);
+	if (q->tokens_per_step > 0 && !(a->step_s > 0))
+		return ft_fail(
+			err,
+			&(struct ft_mark){ .file = ft_recording_file(
+						   ft_replay_recording(q->replay, 0)) },
+			"its replayed step takes no time, so it has no tokens/s "
+			"and no price: leave out --tokens-per-step");
 	return !(q->tokens_per_step > 0) || machine_price(w, err);
 }
 

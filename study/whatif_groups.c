@@ -214,10 +214,10 @@ static bool scale_dp(struct whatif *w, const struct groups *g, struct ft_error *
 				(long long)a->dp_recorded);
 	return a->ranks * a->dp_recorded == a->ranks_recorded * a->dp ||
 	       ft_fail(err, &(struct ft_mark){ .file = file },
-		       "has %lld ranks, %lld of them data-parallel: dp=%lld "
+		       "has %lld rank%s, %lld of them data-parallel: dp=%lld "
 		       "makes no whole number of ranks",
-		       (long long)a->ranks_recorded, (long long)a->dp_recorded,
-		       (long long)a->dp);
+		       (long long)a->ranks_recorded, a->ranks_recorded == 1 ? "" : "s",
+		       (long long)a->dp_recorded, (long long)a->dp);
 }
 
 static bool scale_tp(struct whatif *w, const struct groups *g, struct ft_error *err)
@@ -242,9 +242,10 @@ static bool scale_tp(struct whatif *w, const struct groups *g, struct ft_error *
 		}
 	return a->ranks * a->tp_recorded == ranks * a->tp ||
 	       ft_fail(err, &(struct ft_mark){ .file = file },
-		       "has %lld ranks, %lld of them tensor-parallel: tp=%lld "
+		       "has %lld rank%s, %lld of them tensor-parallel: tp=%lld "
 		       "makes no whole number of ranks",
-		       (long long)ranks, (long long)a->tp_recorded, (long long)a->tp);
+		       (long long)ranks, ranks == 1 ? "" : "s",
+		       (long long)a->tp_recorded, (long long)a->tp);
 }
 
 bool groups_find(struct whatif *w, struct ft_error *err)

@@ -313,8 +313,9 @@ bool machines_load(struct whatif *w, struct ft_error *err)
 	    ceil_div(a->ranks, w->to.gpu->ranks_per_gpu))
 		return ft_fail(
 			err, &c->gpus_mark,
-			"the step has %lld ranks, the cluster %lld: leave out cluster.gpus, or give --scale dp=N",
-			(long long)a->ranks, (long long)c->ranks);
+			"the step has %lld rank%s, the cluster %lld: leave out cluster.gpus, or give --scale dp=N",
+			(long long)a->ranks, a->ranks == 1 ? "" : "s",
+			(long long)c->ranks);
 	w->other_gpu = !same_gpu(w);
 	if (w->other_gpu)
 		w->retiming = ft_retiming_new(w->from.gpu, w->to.gpu);

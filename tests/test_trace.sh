@@ -106,6 +106,8 @@ sed 's/ProfilerStep#2/ProfilerStep#3/; s/ProfilerStep#1/ProfilerStep#2/; s/Profi
 ok "other steps of another rank are refused" fails 1 "begins with ProfilerStep#1, and .* with ProfilerStep#0" $f trace show "$tmp/late.0.json" "$tmp/later.json"
 echo '[{"ph":"X","cat":"kernel","name":"gemm","pid":0,"tid":7,"ts":10,"dur":0,"args":{"stream":7}}]' >"$tmp/none.json"
 ok "a step of no time has a range, of no time" json 'd["step_s"] == 0 and d["interval"]["step_s"] == [0, 0]' replay "$tmp/none.json"
+ok "and no tokens a second" fails 1 "none.json: error: its replayed step takes no time, so it has no tokens/s" $f trace replay "$tmp/none.json" --from h200 --tokens-per-step 1000
+ok "one rank is told as one" sh -c "$f trace replay $tmp/ahead.json --gpu h200 | grep -q 'recorded on h100-sxm, 1 rank; replayed on h200, 1 rank, '"
 ok "kernels are those of the step asked for" json '[k["class"] for k in d["kernels"]] == ["gemm", "collective"]' show "$tmp/late.0.json" --step 1
 for k in 0 1; do
 	python3 tests/small.py behind $k >"$tmp/behind.$k.json"
