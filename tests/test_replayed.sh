@@ -44,8 +44,8 @@ training.micro_batch_size=2 training.global_batch_size=8
 training.lora.rank=16
 training.lora.rank=8 training.lora.targets=all training.lora.dropout=true training.lora.frozen_precision=fp8
 training.offload_layers=2
-training.cuda_graphs=partial
-training.cuda_graphs=full
+stack=megatron-core training.sharding=zero1 training.cuda_graphs=partial
+stack=megatron-core training.sharding=zero1 training.cuda_graphs=full
 training.gradient_dtype=fp32
 training.reshard_after_forward=false
 training.overlap.param_gather=false training.sharding=zero1
