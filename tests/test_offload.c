@@ -299,6 +299,56 @@ static void what_waits_is_of_the_micro_batches_in_flight(void **state)
 	}
 }
 
+/* Also of layers that keep more and less, and of one that predicts a token ahead: nothing is left on the host, however many
+ * micro-batches there were. */
+static void what_unlike_layers_sent_comes_back(void **state)
+{
+	static const char *const unlike[] = {
+		"{name: deepseek-v3, num_hidden_layers: 8, num_nextn_predict_layers: 0}",
+		"{name: deepseek-v3, num_hidden_layers: 8}",
+		"{name: qwen3-next-80b-a3b, num_hidden_layers: 8, "
+		"num_nextn_predict_layers: 2}",
+	};
+	static const char *const ways[] = {
+		"recompute: none, parallel: {tp: 4}",
+		"recompute: full, recompute_layers: 3, parallel: {tp: 4}",
+		"recompute: full, recompute_layers: 3, parallel: {pp: 2, tp: 2}",
+		"schedule: zero-bubble, parallel: {pp: 2, tp: 2}",
+	};
+	enum {
+		MODELS = sizeof(unlike) / sizeof(*unlike),
+		WAYS = sizeof(ways) / sizeof(*ways)
+	};
+
+	(void)state;
+	for (int i = 0; i < MODELS * WAYS * 2; i++) {
+		double waits[2];
+
+		for (int more = 0; more < 2; more++) {
+			struct parts p;
+			char plan[300];
+
+			snprintf(plan, sizeof(plan),
+				 "{sequence_length: 1024, global_batch_size: %d, "
+				 "micro_batch_size: 1, offload_layers: %d, %s}",
+				 more ? 32 : 4, i % 2 ? LAYERS : 5, ways[i / 2 % WAYS]);
+			build(&p, unlike[i / 2 / WAYS], plan, "torch-2.11-eager",
+			      RANKS);
+			for (size_t c = 0; c < p.graph->n_classes; c++) {
+				struct ft_graph one = *p.graph;
+
+				one.rank_class += c;
+				one.n_classes = 1;
+				near_frac(sum_of(&one, "fetch").bytes,
+					  sum_of(&one, "offload").bytes, 1e-12);
+			}
+			waits[more] = ft_graph_host_bytes(p.graph, RANKS);
+			drop(&p);
+		}
+		near_frac(waits[1], waits[0], 1e-12);
+	}
+}
+
 /* With less memory in the node than waits there a plan does not fit, whatever the GPUs hold; a search knows, and its ways out do. */
 static void a_node_holds_so_much(void **state)
 {
@@ -381,6 +431,7 @@ int main(void)
 		cmocka_unit_test(copies_are_hidden_behind_the_layers),
 		cmocka_unit_test(the_loss_goes_with_all_layers),
 		cmocka_unit_test(what_waits_is_of_the_micro_batches_in_flight),
+		cmocka_unit_test(what_unlike_layers_sent_comes_back),
 		cmocka_unit_test(a_node_holds_so_much),
 		cmocka_unit_test(a_node_without_a_link_is_refused),
 	};

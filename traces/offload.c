@@ -108,7 +108,8 @@ void fetch_below(struct builder *b, int64_t layer, unsigned variant)
 	struct ft_op *op, fetch;
 	size_t i;
 
-	if (!(variant & V_FETCH_BELOW) || !transfer(b, "fetch", FT_STREAM_FETCH, layer))
+	if (!(variant & V_FETCH_BELOW) ||
+	    !transfer(b, "fetch", FT_STREAM_FETCH, layer - 1))
 		return;
 	op = b->seg->op;
 	i = b->seg->n_ops - 1;

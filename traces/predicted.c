@@ -9,6 +9,7 @@
 #include "traces/build.h"
 #include "traces/memory.h"
 #include "traces/memory_ends.h"
+#include "traces/offload.h"
 
 struct held predicted_held(const struct builder *b)
 {
@@ -92,6 +93,8 @@ void outputs_backward(struct builder *b)
 	for (int64_t i = 0; i < b->model->predicted; i++) {
 		head_backward(b);
 		head_bytes(b, (struct held){ 0 }, true);
+		if (b->part != PART_WEIGHTS)
+			fetch_await(b, last, V_FETCH);
 		layer_backward(b, last);
 		layer_bytes(b, last, true);
 		layer_beside_scan(b, last);

@@ -54,12 +54,23 @@ static void first_of_chunks(const struct builder *b, int64_t n, bool *chosen,
 	}
 }
 
-static bool runs_alike(const struct builder *b, int64_t i, int64_t j)
+static bool keeps_alike(const struct builder *b, int64_t i, int64_t j)
 {
-	return b->again[i] == b->again[j] && b->offload[i] == b->offload[j] &&
-	       b->sent_frac[i] == b->sent_frac[j] &&
+	return b->again[i] == b->again[j] &&
 	       !memcmp(&b->model->layer[i], &b->model->layer[j],
 		       sizeof(*b->model->layer));
+}
+
+/* Beside a layer's backward comes back what the one below it keeps. */
+static bool fetches_alike(const struct builder *b, int64_t i, int64_t j)
+{
+	return !b->transfers || keeps_alike(b, i ? i - 1 : i, j ? j - 1 : j);
+}
+
+static bool runs_alike(const struct builder *b, int64_t i, int64_t j)
+{
+	return keeps_alike(b, i, j) && b->offload[i] == b->offload[j] &&
+	       b->sent_frac[i] == b->sent_frac[j] && fetches_alike(b, i, j);
 }
 
 void choose_layers(struct builder *b)
