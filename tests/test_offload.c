@@ -349,6 +349,43 @@ static void what_unlike_layers_sent_comes_back(void **state)
 	}
 }
 
+/* A pipeline that keeps the outputs of all micro-batches keeps their softmaxes in fp32 beside them, unless these wait on the host. */
+static void softmaxes_are_here_or_on_the_host(void **state)
+{
+	const double logits = 1024.0 * 32000;
+
+	(void)state;
+	for (int loss = 0; loss < 2; loss++) {
+		const struct ft_segment *there, *back;
+		char path[64];
+		struct parts p;
+		FILE *f = fopen(own_path(path, "offload.yaml"), "w");
+
+		assert_non_null(f);
+		fprintf(f,
+			"{extends: torch-2.11-eager, title: x, layout: {loss_on_host: "
+			"%s}}",
+			loss ? "true" : "false");
+		fclose(f);
+		build(&p, MODEL,
+		      "{sequence_length: 1024, global_batch_size: 16, "
+		      "micro_batch_size: 1, sharding: none, schedule: gpipe, "
+		      "parallel: {pp: 2}, master_weights: false, offload_layers: 8}",
+		      path, 2);
+		unlink(path);
+		there = segment_of(p.graph, "head.");
+		back = segment_of(p.graph, "head_back");
+		near_frac(there->net_bytes[FT_MEMORY_OTHER], (loss ? 2 : 6) * logits,
+			  1e-9);
+		near_frac(there->peak_bytes[FT_MEMORY_OTHER], 6 * logits, 1e-9);
+		near_frac(back->net_bytes[FT_MEMORY_OTHER], (loss ? 0 : -4) * logits,
+			  1e-9);
+		near_frac(back->peak_bytes[FT_MEMORY_OTHER], (loss ? 12 : 8) * logits,
+			  1e-9);
+		drop(&p);
+	}
+}
+
 /* With less memory in the node than waits there a plan does not fit, whatever the GPUs hold; a search knows, and its ways out do. */
 static void a_node_holds_so_much(void **state)
 {
@@ -432,6 +469,7 @@ int main(void)
 		cmocka_unit_test(the_loss_goes_with_all_layers),
 		cmocka_unit_test(what_waits_is_of_the_micro_batches_in_flight),
 		cmocka_unit_test(what_unlike_layers_sent_comes_back),
+		cmocka_unit_test(softmaxes_are_here_or_on_the_host),
 		cmocka_unit_test(a_node_holds_so_much),
 		cmocka_unit_test(a_node_without_a_link_is_refused),
 	};

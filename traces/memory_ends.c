@@ -213,15 +213,15 @@ static double loss_kept(const struct builder *b)
 	return b->rules->fused_loss ? 0 : 4;
 }
 
-/* Counts logits where a pipeline keeps the outputs of all its micro-batches. */
+/* Counts logits where a pipeline keeps the outputs of all its micro-batches; what the loss keeps beside them may wait on the host. */
 static void kept_logits(struct builder *b, double logits, bool backward)
 {
-	double kept = loss_kept(b);
-	double peak = (backward ? loss_width(b) - kept : 2 + kept) * logits;
+	double kept = loss_kept(b), stays = sends_loss(b) ? 0 : kept;
+	double peak = (backward ? loss_width(b) - stays : 2 + kept) * logits;
 
 	if (backward)
-		peak = fmax(peak, head_product_bytes(b, logits) - kept * logits);
-	takes(b, FT_MEMORY_OTHER, (backward ? -kept : 2 + kept) * logits, peak);
+		peak = fmax(peak, head_product_bytes(b, logits) - stays * logits);
+	takes(b, FT_MEMORY_OTHER, (backward ? -stays : 2 + stays) * logits, peak);
 }
 
 /* Forward holds the root's weights and 16-bit logits; backward first the logits
