@@ -356,6 +356,50 @@ static void a_loss_in_the_root_has_the_last_layer_beside(void **state)
 	near_frac(peak[0], 2 * root + 10. * TOKENS * 128256, 1e-9);
 }
 
+/* One compiled graph adds up the table's gradient in fp32 and casts what came out, behind the sum: beside the logits that were
+ * returned, in 16 bit, and, of a table that the head shares, the head's gradient. Of blocks compiled one by one that and the sum of both. */
+static void one_compiled_graph_sums_its_table_wide(void **state)
+{
+	static const char *const at[] = { "embedding_fill", "embedding_back",
+					  "embedding_cast" };
+	static const char *const of[] = { "torch-2.11-compile",
+					  "torch-2.11-compile-whole" };
+	const double logits = 2 * TOKENS * 128256.0;
+
+	(void)state;
+	for (int tied = 0; tied < 2; tied++)
+		for (int whole = 0; whole < 2; whole++) {
+			const struct ft_segment *s;
+			struct parts p;
+			int n = 0;
+
+			build(&p,
+			      tied ? "{name: llama3-8b, num_hidden_layers: 3, "
+				     "tie_word_embeddings: true}" :
+				     LLAMA,
+			      PLAN("1", "sharding: none, master_weights: false"),
+			      of[whole], 1);
+			s = segment_of(p.graph, "embed_back");
+			for (size_t i = 0; i < s->n_ops; i++)
+				if (!strncmp(p.graph->work[s->op[i].work].name,
+					     "embedding", 9))
+					assert_string_equal(
+						p.graph->work[s->op[i].work].name,
+						at[n++]);
+			assert_int_equal(n, whole ? 3 : 2);
+			near_frac(sum_in(p.graph, NULL, at[0]).bytes,
+				  (whole ? 4 : 2) * head, 1e-9);
+			near_frac(sum_in(p.graph, NULL, at[2]).bytes,
+				  whole ? 6 * head : 0, 1e-9);
+			near_frac(s->peak_bytes[FT_MEMORY_OTHER],
+				  whole ? 4 * head + logits + tied * 2 * head :
+				  tied	? 4 * head :
+					  0,
+				  1e-9);
+			drop(&p);
+		}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -372,6 +416,7 @@ int main(void)
 		cmocka_unit_test(dtensor_computes_the_whole_table),
 		cmocka_unit_test(a_table_of_its_own_is_no_peak),
 		cmocka_unit_test(relu_keeps_its_output),
+		cmocka_unit_test(one_compiled_graph_sums_its_table_wide),
 	};
 
 	return cmocka_run_group_tests_name("peaks", tests, NULL, NULL);
