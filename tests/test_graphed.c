@@ -149,7 +149,17 @@ static void what_graphs_do_not_go_with_is_refused(void **state)
 		"stack: torch-2.11-compile\n"
 		"training: {sequence_length: 512, global_batch_size: 1, "
 		"micro_batch_size: 1, sharding: fsdp, cuda_graphs: full}\n",
-		"does not go with sharding: fsdp");
+		"does not go with sharding: fsdp under stack torch-2.11-compile (its "
+		"runs.graphed_sharding: [none]); use one of these");
+	/* of which no layer is computed again */
+	near_frac(simulated_s(SCENARIO("torch-2.11-compile", "full",
+				       "global_batch_size: 1, recompute: full, "
+				       "recompute_layers: 0"),
+			      NULL),
+		  simulated_s(SCENARIO("torch-2.11-compile", "full",
+				       "global_batch_size: 1, recompute: none"),
+			      NULL),
+		  1e-12);
 }
 
 int main(void)

@@ -191,18 +191,41 @@ static const char *graphs_of(const struct ft_stack *stack, char text[LISTED])
 	return text;
 }
 
+/* "none, ddp": with which they hold something. */
+static const char *graphed_shardings(const struct ft_stack *stack, char text[LISTED])
+{
+	size_t n = 0;
+
+	for (int i = FT_ALONE; i <= FT_HSDP; i++)
+		if (stack->runs.graphed_sharding >> i & 1)
+			n += (size_t)snprintf(text + n, LISTED - n, "%s%s",
+					      n ? ", " : "",
+					      ft_sharding_name((enum ft_sharding)i));
+	return text;
+}
+
+static bool computes_again(const struct ft_plan *plan)
+{
+	return plan->recompute == FT_RECOMPUTE_FULL ?
+		       plan->recompute_layers > 0 :
+		       plan->recompute != FT_RECOMPUTE_NONE;
+}
+
 /* Of those that a stack has: what they do not go with. */
 static bool graphs_go_with(const struct ft_plan *plan, const struct ft_stack *stack,
 			   struct ft_error *err)
 {
 	const char *graphs = ft_graphs_name(plan->graphs);
+	char others[LISTED] = "";
 
 	if (!(stack->runs.graphed_sharding >> plan->sharding & 1))
 		return ft_fail(
 			err, NULL,
 			"cuda_graphs: %s does not go with sharding: %s under stack "
-			"%s (its runs.graphed_sharding); use cuda_graphs: none",
-			graphs, ft_sharding_name(plan->sharding), stack->name);
+			"%s (its runs.graphed_sharding: [%s]); use one of these, or "
+			"cuda_graphs: none",
+			graphs, ft_sharding_name(plan->sharding), stack->name,
+			graphed_shardings(stack, others));
 	if (plan->micro_batches > 1 && !stack->runs.graphed_accumulation)
 		return ft_fail(
 			err, NULL,
@@ -210,7 +233,7 @@ static bool graphs_go_with(const struct ft_plan *plan, const struct ft_stack *st
 			"step, %lld here, under stack %s (its "
 			"runs.graphed_accumulation); use cuda_graphs: none",
 			graphs, (long long)plan->micro_batches, stack->name);
-	return plan->recompute == FT_RECOMPUTE_NONE || stack->runs.graphed_recompute ||
+	return !computes_again(plan) || stack->runs.graphed_recompute ||
 	       ft_fail(err, NULL,
 		       "cuda_graphs: %s does not go with recomputation under stack %s "
 		       "(its runs.graphed_recompute); use cuda_graphs: none",
