@@ -304,8 +304,8 @@ static void what_waits_is_of_the_micro_batches_in_flight(void **state)
 static void what_unlike_layers_sent_comes_back(void **state)
 {
 	static const char *const unlike[] = {
-		"{name: deepseek-v3, num_hidden_layers: 8, num_nextn_predict_layers: 0}",
 		"{name: deepseek-v3, num_hidden_layers: 8}",
+		"{name: deepseek-v3, num_hidden_layers: 8, num_nextn_predict_layers: 1}",
 		"{name: qwen3-next-80b-a3b, num_hidden_layers: 8, "
 		"num_nextn_predict_layers: 2}",
 	};
