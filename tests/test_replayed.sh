@@ -44,8 +44,11 @@ training.micro_batch_size=2 training.global_batch_size=8
 training.lora.rank=16
 training.lora.rank=8 training.lora.targets=all training.lora.dropout=true training.lora.frozen_precision=fp8
 training.offload_layers=2
-stack=megatron-core training.sharding=zero1 training.cuda_graphs=partial
-stack=megatron-core training.sharding=zero1 training.cuda_graphs=full
+training.offload_layers=4
+stack=megatron-core training.cuda_graphs=partial
+stack=megatron-core training.cuda_graphs=full
+cluster.gpus=1 training.global_batch_size=1 training.sharding=none stack=torch-2.11-compile training.cuda_graphs=full
+cluster.gpus=1 stack=torch-2.11-compile-whole training.sharding=none training.master_weights=false model.tie_word_embeddings=true
 training.gradient_dtype=fp32
 training.reshard_after_forward=false
 training.overlap.param_gather=false training.sharding=zero1
