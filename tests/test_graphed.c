@@ -72,6 +72,13 @@ static void graphs_ask_the_host_for_nothing(void **state)
 	"training: {sequence_length: 512, micro_batch_size: 1, sharding: none, " \
 	"cuda_graphs: " graphs ", " more "}\n"
 
+#define SHARDED(stack) \
+	"model: {name: llama3-8b, num_hidden_layers: 2}\n" \
+	"cluster: {gpu: h200, gpus: 1, fabric: none}\n" \
+	"stack: " stack "\n" \
+	"training: {sequence_length: 512, global_batch_size: 1, " \
+	"micro_batch_size: 1, sharding: fsdp, cuda_graphs: full}\n"
+
 /* Seconds of a step, or of items of it, under a stack whose graphed kernels take that much less. */
 static double takes_s(const char *graphs, double less_us, const char *item)
 {
@@ -144,13 +151,12 @@ static void what_graphs_do_not_go_with_is_refused(void **state)
 	refused(SCENARIO("torch-2.11-compile", "full",
 			 "global_batch_size: 1, recompute: full"),
 		"recomputation under stack torch-2.11-compile");
-	refused("model: {name: llama3-8b, num_hidden_layers: 2}\n"
-		"cluster: {gpu: h200, gpus: 1, fabric: none}\n"
-		"stack: torch-2.11-compile\n"
-		"training: {sequence_length: 512, global_batch_size: 1, "
-		"micro_batch_size: 1, sharding: fsdp, cuda_graphs: full}\n",
+	refused(SHARDED("torch-2.11-compile"),
 		"does not go with sharding: fsdp under stack torch-2.11-compile (its "
-		"runs.graphed_sharding: [none]); use one of these");
+		"runs.graphed_sharding); use sharding: none, or cuda_graphs: none");
+	/* which has no step of one rank by itself */
+	refused(SHARDED("torchtitan-2024"),
+		"(its runs.graphed_sharding); use cuda_graphs: none");
 	/* of which no layer is computed again */
 	near_frac(simulated_s(SCENARIO("torch-2.11-compile", "full",
 				       "global_batch_size: 1, recompute: full, "

@@ -191,16 +191,15 @@ static const char *graphs_of(const struct ft_stack *stack, char text[LISTED])
 	return text;
 }
 
-/* "none, ddp": with which they hold something. */
+/* "none, ddp": with which they hold something, of those that the stack has. */
 static const char *graphed_shardings(const struct ft_stack *stack, char text[LISTED])
 {
 	size_t n = 0;
 
 	for (int i = FT_ALONE; i <= FT_HSDP; i++)
 		if (stack->runs.graphed_sharding >> i & 1)
-			n += (size_t)snprintf(text + n, LISTED - n, "%s%s",
-					      n ? ", " : "",
-					      ft_sharding_name((enum ft_sharding)i));
+			n = list_word(stack, ft_sharding_name((enum ft_sharding)i),
+				      text, n);
 	return text;
 }
 
@@ -216,16 +215,16 @@ static bool graphs_go_with(const struct ft_plan *plan, const struct ft_stack *st
 			   struct ft_error *err)
 {
 	const char *graphs = ft_graphs_name(plan->graphs);
-	char others[LISTED] = "";
+	char text[LISTED] = "";
+	const char *others = graphed_shardings(stack, text);
 
 	if (!(stack->runs.graphed_sharding >> plan->sharding & 1))
 		return ft_fail(
 			err, NULL,
 			"cuda_graphs: %s does not go with sharding: %s under stack "
-			"%s (its runs.graphed_sharding: [%s]); use one of these, or "
-			"cuda_graphs: none",
+			"%s (its runs.graphed_sharding); use %s%s%scuda_graphs: none",
 			graphs, ft_sharding_name(plan->sharding), stack->name,
-			graphed_shardings(stack, others));
+			*others ? "sharding: " : "", others, *others ? ", or " : "");
 	if (plan->micro_batches > 1 && !stack->runs.graphed_accumulation)
 		return ft_fail(
 			err, NULL,
