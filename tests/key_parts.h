@@ -93,6 +93,9 @@ static const char alone_eager[] =
 	LLAMA ON("h100-sxm", "1", "none") "hgx-h100}, stack: torch-2.11-eager, " TRAIN(
 		"128",
 		"2") "sharding: fsdp, reshard_after_forward: false, offload_layers: 4}, " COST;
+static const char unwrapped[] =
+	LLAMA ON("h100-sxm", "1", "none") "hgx-h100}, stack: torch-2.11-eager, " TRAIN(
+		"128", "2") "sharding: none, master_weights: false}, " COST;
 static const char experts_alone[] = MIXTRAL
 	ON("h100-sxm", "8", "ib-ndr-rail") "hgx-h100}, stack: torch-2.11-eager, " TRAIN(
 		"2048", "32") "sharding: fsdp, parallel: {ep: 8}}, " COST;
@@ -209,7 +212,7 @@ static const struct key_part parts[] = {
 	  "stacks",
 	  "torch-2.11-eager",
 	  { fsdp_eager, hsdp_tp_eager, hsdp_by_default, ddp_eager, ddp_tp_eager,
-	    split_eager, alone_eager, experts_alone } },
+	    split_eager, alone_eager, unwrapped, experts_alone } },
 	{ "stack", "stacks", "llm-foundry-2023", { ragged, windowed } },
 	{ "stack", "stacks", "generic", { on_host, on_one_host } },
 	{ "stack", "stacks", "jax-0.11", { slotted } },

@@ -114,6 +114,12 @@ static double root_table_bytes(const struct builder *b, struct held root, bool h
 	return bytes - b->seg->peak_bytes[FT_MEMORY_GRADIENTS];
 }
 
+/* A wrapper's hooks, at each unit or bucket, cut it. */
+bool is_one_graph(const struct builder *b)
+{
+	return b->rules->whole_graph && b->plan->sharding == FT_ALONE;
+}
+
 /* Beside the gradient of a table that the head shares: that of the head, and the sum of both. In one compiled graph its rows are added up in
  * fp32, and cast where the table is in 16 bit, and the logits that the pass returned are there still. Source: what an H200's allocator held at
  * the peaks of Llama 3.2 1B's first eight layers (measurements/probes/h200-2026-11-30-short-peaks-unseen). */
@@ -121,7 +127,9 @@ static double table_beside_bytes(const struct builder *b, double table, bool tie
 {
 	double width = b->autocast ? 4 : 2, bytes = tied ? 2 * width * table : 0;
 
-	if (!b->rules->whole_graph)
+	if (b->rules->gradient_fusion) /* both are added to one gradient */
+		return 0;
+	if (!is_one_graph(b))
 		return bytes;
 	return (tied ? width * table : 0) + (b->autocast ? 0 : 4 * table) +
 	       (b->rules->wide_outputs ? 4 : 2) * head_logits(b);

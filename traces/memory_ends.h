@@ -13,6 +13,9 @@ bool copies_outputs(const struct builder *b);
 
 void head_bytes(struct builder *b, struct held root, bool backward);
 
+/* Is the model, its table of words and its loss included, one compiled graph? */
+bool is_one_graph(const struct builder *b);
+
 /* While the embedding's gradient is computed, if that is more; variant: its segment's. */
 void table_bytes(struct builder *b, struct held root, bool head, unsigned variant);
 
