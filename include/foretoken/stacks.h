@@ -359,9 +359,8 @@ const char *ft_protocol_name(enum ft_protocol protocol);
  * where it lists none, of optimizers adam and muon. */
 struct ft_stack_has {
 	unsigned parallel, sharding, optimizers;
-	unsigned graphs; /* what CUDA or HIP graphs may hold */
-	unsigned
-		graphed_sharding; /* what replicas may divide where they hold something */
+	unsigned graphs;	   /* what CUDA or HIP graphs may hold */
+	unsigned graphed_sharding; /* what replicas may divide beside them */
 	bool graphed_accumulation; /* and may a step have several micro-batches then? */
 	bool graphed_recompute;	   /* and recompute anything? */
 	bool predicted_tokens;	   /* does it train those ahead of the next (MTP)? */
@@ -404,7 +403,7 @@ struct ft_stack {
 	struct ft_number dispatcher_factor; /* of DeepEP, HybridEP, too */
 	struct ft_number gap_s;		    /* between kernels of a stream */
 	struct ft_number
-		graphed_kernel_s;	 /* what a kernel of a CUDA graph takes less */
+		graphed_kernel_s;	 /* a kernel of a CUDA graph takes less by it */
 	const struct node *defaults;	 /* a `training` map; NULL: none */
 	const struct node *by_precision; /* of formats such maps, over it; NULL: none */
 	const struct ft_provenance *from;
