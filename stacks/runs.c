@@ -76,6 +76,10 @@ bool runs_read(const struct node *node, struct ft_stack *stack, struct ft_error 
 		reader_fail(&r, "cuda_graphs", "should hold none");
 	if (!runs->sharding)
 		reader_fail(&r, "sharding", "should hold at least one word");
+	if (!runs->graphed_sharding)
+		reader_fail(&r, "graphed_sharding",
+			    "should hold at least one word; cuda_graphs: [none] is for "
+			    "a stack without graphs");
 	return reader_close(&r);
 }
 

@@ -53,6 +53,8 @@ echo "{extends: torch-2.11-eager, $own, runs: {compiled_recompute: false}}" >"$t
 ok "what is eager has no graph that breaks" fails 1 "eager.yaml:1:.*compiled_recompute: goes with fusion: compiled" $f simulate $a --set stack=$tmp/eager.yaml
 ok "a stack of one's own may have it" sh -c "$f simulate $a $foundry --set training.parallel.cp=2 --set training.sharding=fsdp --set stack=$tmp/cp.yaml | grep -q MFU"
 ok "words that are none are shown at their place" fails 1 "dp.yaml:1:.*'dp' is not one of tp, pp, vpp, cp, ep, etp" $f simulate $a --set stack=$tmp/dp.yaml
+printf 'extends: torch-2.11-compile\nruns: {graphed_sharding: []}\n' >"$tmp/never.yaml"
+ok "and its graphs go with some way" fails 1 "graphed_sharding: should hold at least one word" $f simulate $a --set stack=$tmp/never.yaml
 ok "and a stack shards in some way" fails 1 "should hold at least one word" $f simulate $a --set stack=$tmp/none.yaml
 version() { # ATTENTION GPU: what is said of a stack's implementation there
 	echo "{extends: generic, $own, layout: {attention: $1}}" >"$tmp/version.yaml"
