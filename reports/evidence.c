@@ -162,6 +162,24 @@ static const char *on_wide_experts(const struct ft_scenario *s,
 	return text;
 }
 
+/* Copies of the loss, which nothing hides, are often most of what activations on the host cost. */
+static const char *on_loss(const struct ft_scenario *s, const struct ft_outcome *o,
+			   char text[SENTENCE])
+{
+	int64_t layers = s->model->n_layers;
+
+	(void)o;
+	if (!s->stack->layout.loss_on_host || s->plan->offload_layers < layers)
+		return "";
+	snprintf(
+		text, SENTENCE,
+		"With activations of all layers in host memory what the loss keeps goes "
+		"there, too, and nothing hides its copies (loss_on_host of the stack); "
+		"with offload_layers %lld it stays.",
+		(long long)layers - 1);
+	return text;
+}
+
 /* PyTorch's allocator wants more than tensors hold. Measured on H100: a step that filled 86 % of what
  * a context leaves was as long as predicted, one of 93 % 9 to 13 % longer (docs/findings.md). */
 const char *evidence_memory(const struct ft_scenario *s, const struct ft_outcome *o,
@@ -243,10 +261,11 @@ static const char *on_time(const struct ft_scenario *s, const struct ft_outcome 
 /* In the order in which they are told. */
 static const char *(*const sentences[])(const struct ft_scenario *,
 					const struct ft_outcome *, char *) = {
-	evidence_search, on_stack,	 on_unmeasured,	 on_kernels,
-	on_attention,	 on_host,	 on_dropped,	 on_wide_experts,
-	evidence_memory, evidence_links, evidence_built, evidence_faults,
-	evidence_fabric, evidence_rails, on_idle,	 on_time,
+	evidence_search, on_stack,	  on_unmeasured,  on_kernels,
+	on_attention,	 on_host,	  on_dropped,	  on_wide_experts,
+	on_loss,	 evidence_memory, evidence_links, evidence_built,
+	evidence_faults, evidence_fabric, evidence_rails, on_idle,
+	on_time,
 };
 
 const char *evidence_sentence(const struct ft_scenario *s, const struct ft_outcome *o,

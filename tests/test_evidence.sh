@@ -56,6 +56,9 @@ print("%.0f" % (100 * sum(i["time_s"] for i in d["items"] if i["name"].startswit
 }
 ok "experts that autocast leaves in fp32 are told" wide
 ok "16-bit weights have none" says_not "computed in fp32" $f simulate "$tmp/wide.yaml" --set training.master_weights=false --set training.gradient_dtype=bf16
+kept='--set stack=transformers-5-eager --set training.recompute=full --set training.offload_layers'
+ok "a loss that goes to host memory is told" says "offload_layers 31 it stays" $f simulate examples/15-recorded-step/scenario.yaml --set model.num_hidden_layers=32 $kept=32
+ok "one that stays is not" says_not "it stays" $f simulate examples/15-recorded-step/scenario.yaml --set model.num_hidden_layers=32 $kept=31
 ok "experts that end a compiled graph are told" says "end the compiled graph, and run in TF32" $f simulate "$tmp/wide.yaml" --set stack=transformers-5-trainer-compile
 ok "fsdp has none" says_not "computed in fp32" $f simulate "$tmp/wide.yaml" --set training.sharding=fsdp
 ok "compare warns where no stack was given" says "name no stack" $f compare "$tmp/a.yaml" "$tmp/b.yaml"
