@@ -1,8 +1,8 @@
 /* reports/evidence.c - the measured runs nearest to an answer, and how far to trust it */
-#include <math.h>
 #include "reports/evidence.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 

@@ -137,16 +137,24 @@ ok "another way to group is wrong usage" wrong "no way to group steps by" $f val
 ok "so are lines that end by CR alone" sh -c "tr '\\n' '\\r' <$tmp/own.csv >$tmp/mac.csv && ! $f validate $tmp/mac.csv 2>$tmp/e && grep -q 'ends its lines by CR alone' $tmp/e"
 ok "UTF-16 is named" sh -c "iconv -f UTF-8 -t UTF-16 $tmp/own.csv >$tmp/wide.csv && ! $f validate $tmp/wide.csv 2>$tmp/e && grep -q 'save it as CSV in UTF-8' $tmp/e"
 # what the probe of Transformers timed, as runs: steps that the tree has by other names, and nothing more
-timed() { # PROBE STEPS
-	gunzip -c "measurements/probes/h100-2026-11-25-$1-unseen.jsonl.gz" >"$tmp/timed.jsonl" &&
-		python3 calibrate/probes/torch/transformers_runs.py --gpu h100-sxm "$tmp/timed.jsonl" >"$tmp/timed.csv" 2>"$tmp/left" &&
+timed() { # PROBE STEPS GPU ROWS
+	gunzip -c "measurements/probes/$1-unseen.jsonl.gz" >"$tmp/timed.jsonl" &&
+		python3 calibrate/probes/torch/transformers_runs.py --gpu "$3" "$tmp/timed.jsonl" >"$tmp/timed.csv" 2>"$tmp/left" &&
 		$f validate -q --rows "$tmp/timed.csv" | awk '/_s /{print $(NF-3), $(NF-2)}' >"$tmp/timed" &&
 		$f validate -q --rows "measurements/steps/$2.csv" | awk '/_s /{print $(NF-3), $(NF-2)}' >"$tmp/kept" &&
-		diff "$tmp/timed" "$tmp/kept" && test "$(wc -l <"$tmp/kept")" -ge 37
+		diff "$tmp/timed" "$tmp/kept" && test "$(wc -l <"$tmp/kept")" -ge "$4"
 }
-ok "what the probe of Transformers timed becomes runs" timed transformers h100-transformers
+ok "what the probe of Transformers timed becomes runs" timed h100-2026-11-25-transformers h100-transformers h100-sxm 37
 ok "and says what it leaves out" test "$(grep -c ': left out: ' "$tmp/left")" = 4
-ok "those of two GPUs, too" timed two-transformers h100-two-transformers
+ok "those of two GPUs, too" timed h100-2026-11-25-two-transformers h100-two-transformers h100-sxm 37
+ok "and activations that wait on the host" timed h200-2026-11-30-saved-on-host h200-saved-on-host h200 32
+graphed() { # how many of the probe's rows have graphs, and what is no row of a loop
+	gunzip -c measurements/probes/h200-2026-11-30-cuda-graphs-unseen.jsonl.gz >"$tmp/timed.jsonl"
+	echo '{"name": "whole", "step_s": 1, "compile": "whole"}' >>"$tmp/timed.jsonl"
+	python3 calibrate/probes/torch/transformers_runs.py --gpu h200 "$tmp/timed.jsonl" 2>"$tmp/left" >"$tmp/timed.csv" &&
+		[ "$(grep -c ',full,' "$tmp/timed.csv")" = 15 ] && grep -q '^whole: left out' "$tmp/left"
+}
+ok "CUDA graphs become runs, and a loop's model compiled at once does not" graphed
 # A cell may hold a map, as a model's config.json does: MPT has its dropout in one.
 mapped() { # CELL: steps of an MPT with it, one a line
 	printf 'id,group,model.model_type,model.n_layers,model.d_model,model.n_heads,model.vocab_size,model.max_seq_len,model.attn_config,cluster.gpu,cluster.gpus,cluster.fabric,stack,training.sequence_length,training.micro_batch_size,training.global_batch_size,training.sharding,measured.step_s\na,g,mpt,6,4096,32,50432,2048,%s,h200,1,none,transformers-5-eager,2048,2,2,fsdp,1\n' "$1" >"$tmp/mapped.csv" &&

@@ -6,7 +6,7 @@ for `foretoken validate`.  Needs neither torch nor a GPU.
 
 A row a case that ran; its model by the keys of its config.json; no memory where cases before held more than 1 % of it. Left out, and told on standard
 error: cases that failed, adapters whose products are in fp32 (`wide` without `autocast`), state on a host of whose
-threads nothing is said, and updates of a loop that are not fused or clip gradients, which no stack here has.
+threads nothing is said, and updates of a loop that are not fused or clip gradients and models that a loop compiles as a whole, which no stack here has.
 """
 import argparse
 import csv
@@ -33,6 +33,10 @@ def text(value):
 
 def of_trainer(case):
     return "optimizer_of" in case
+
+
+def layers_of(model):
+    return model.get("num_hidden_layers", model.get("n_layer"))
 
 
 def trainer_run(case, gpu):
@@ -104,6 +108,10 @@ def run(case, gpu):
     kind = case["model"]["model_type"]
     model = {**OF_THE_CLASS.get(kind, {}), **case["model"], **ALWAYS.get(kind, {})}
     row.update(("model." + k, v) for k, v in model.items() if k not in NOT_OF_THE_MODEL)
+    if case.get("on_host"):
+        row["training.offload_layers"] = layers_of(case["model"])
+    if case.get("compile") and case.get("mode") in ("reduce-overhead", "max-autotune"):
+        row["training.cuda_graphs"] = "full"
     left = case.get("held_bytes", 0) > 0.01 * case.get("peak_bytes", 0)  # of cases before
     row.update({"measured.step_s": case["step_s"],
                 "measured.memory_bytes_per_gpu.total": None if left else case.get("peak_bytes"),
@@ -120,6 +128,10 @@ def main():
     for case in map(json.loads, open(a.file)):
         if "step_s" not in case:
             print("%s: left out: %s" % (case["name"], case.get("error")), file=sys.stderr)
+        elif case.get("on_host") and not layers_of(case["model"]):
+            print("%s: left out: activations on a host of layers of which nothing is said" % case["name"], file=sys.stderr)
+        elif case.get("compile") == "whole":
+            print("%s: left out: a loop's model compiled as a whole" % case["name"], file=sys.stderr)
         elif "lightning" in case and case.get("clip"):
             print("%s: left out: gradients are clipped" % case["name"], file=sys.stderr)
         elif of_trainer(case) or "lightning" in case:
