@@ -236,6 +236,22 @@ static void read_kernels(struct reader *outer, struct arena *mem, struct ft_gpu 
 	gpu_close_block(&r, outer);
 }
 
+/* gathered: {efficiency: {forward:, backward:}, fill_tokens:, scores: {forward:, backward:}} */
+static void read_gathered(struct reader *outer, struct arena *mem,
+			  struct ft_gathered_model *m)
+{
+	struct reader r = gpu_open_block(outer, mem, read_node(outer, "gathered"));
+
+	*m = (struct ft_gathered_model){ .known = r.map != NULL };
+	if (m->known) {
+		read_passes(&r, mem, "efficiency", m->efficiency);
+		read_passes(&r, mem, "scores", m->scores);
+		m->fill = read_number(&r, mem, "fill_tokens", DIM_NONE);
+		reader_bound(&r, "fill_tokens", &m->fill, 0, 4096);
+	}
+	gpu_close_block(&r, outer);
+}
+
 void gpu_read_attention(struct reader *outer, struct arena *mem, struct ft_gpu *gpu,
 			struct gpu_rows *rows)
 {
@@ -257,6 +273,7 @@ void gpu_read_attention(struct reader *outer, struct arena *mem, struct ft_gpu *
 	reader_bound(&r, "head_dim_256_rate", &m->wide_frac, 0.01, 10);
 	read_impls(&r, mem, gpu);
 	read_kernels(&r, mem, gpu);
+	read_gathered(&r, mem, &gpu->gathered);
 	gpu_read_rows(&r, rows);
 	gpu_close_block(&r, outer);
 }

@@ -387,6 +387,8 @@ static const char *kind_for(const struct family *family, const char *key)
 		return family->channel_decay ? NULL : "kimi_linear";
 	case BESIDE:
 		return family->states_beside ? NULL : "falcon_h1";
+	case INDEXED:
+		return family->indexed ? NULL : "deepseek_v32";
 	default:
 		return NULL;
 	}

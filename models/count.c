@@ -29,6 +29,16 @@ bool ft_layer_attends(const struct ft_layer *layer)
 	return !layer->linear_heads || layer->states_beside;
 }
 
+bool ft_layer_chooses(const struct ft_layer *layer)
+{
+	return layer->index_topk && !layer->shares_index;
+}
+
+int64_t ft_layer_seen(const struct ft_layer *layer)
+{
+	return layer->index_topk ? layer->index_topk : layer->window;
+}
+
 int64_t ft_layer_expert_hidden(const struct ft_model *model,
 			       const struct ft_layer *layer)
 {
@@ -176,6 +186,28 @@ static double qk_norm(const struct ft_model *model, const struct ft_layer *l)
 	}
 }
 
+/* The norm of an indexer's key, which has a bias (DeepSeek-V3.2's k_norm). */
+static double index_norm(const struct ft_layer *l)
+{
+	return ft_layer_chooses(l) ? 2 * (double)l->index_head_dim : 0;
+}
+
+static double index_matrices(const struct ft_model *model, const struct ft_layer *l)
+{
+	double width = (double)(l->index_heads * l->index_head_dim);
+
+	return ft_layer_chooses(l) ?
+		       width * (double)l->q_lora_rank +
+			       (double)(l->index_head_dim + l->index_heads) *
+				       (double)model->hidden_size :
+		       0;
+}
+
+double ft_layer_index_parameters(const struct ft_model *model, const struct ft_layer *l)
+{
+	return index_matrices(model, l) + index_norm(l);
+}
+
 double ft_layer_norm_parameters(const struct ft_model *model, int64_t i)
 {
 	const struct ft_layer *l = at(model, i);
@@ -187,10 +219,10 @@ double ft_layer_norm_parameters(const struct ft_model *model, int64_t i)
 	return ft_layer_norms(model, l) * norm(model, model->hidden_size) +
 	       (double)(heads * l->linear_value_dim) +
 	       (ft_layer_attends(l) ? qk_norm(model, l) : 0) +
-	       norm(model, l->q_lora_rank + l->kv_lora_rank);
+	       norm(model, l->q_lora_rank + l->kv_lora_rank) + index_norm(l);
 }
 
-/* Down-projections, and what stands around routed experts. */
+/* Down-projections, indexers, and what stands around routed experts. */
 static double never_split(const struct ft_model *model, const struct ft_layer *l,
 			  const struct matrices *m)
 {
@@ -199,7 +231,8 @@ static double never_split(const struct ft_model *model, const struct ft_layer *l
 
 	return m->of[FT_OF_ROUTER] + (double)(2 * l->linear_rank * model->hidden_size) +
 	       (model->router_bias ? (double)l->experts : 0) + router_scales(model, l) +
-	       (l->kv_lora_rank ? (double)model->hidden_size * latents : 0);
+	       (l->kv_lora_rank ? (double)model->hidden_size * latents : 0) +
+	       index_matrices(model, l);
 }
 
 double ft_layer_rank_parameters(const struct ft_model *model, int64_t i, int64_t tp)
@@ -320,12 +353,22 @@ static double rule_products(const struct ft_layer *l)
 	return l->short_conv ? 0 : (l->state_chunk ? 3.5 : 4) * numbers;
 }
 
+/* Of an indexer, which scores all tokens before: a third of them, as its backward pass reads the chosen scores alone. */
+static double index_products(const struct ft_layer *l, int64_t sequence, bool causal)
+{
+	double pairs = ft_layer_pairs(l, sequence, 0, causal) / (double)sequence;
+
+	return ft_layer_chooses(l) ?
+		       (double)(l->index_heads * l->index_head_dim) * pairs / 3 :
+		       0;
+}
+
 /* Multiply-adds of attention itself, forward, a token: scores and values; or of what stands in its place. */
 static double attention_products(const struct ft_layer *l, int64_t sequence,
 				 bool causal)
 {
-	double pairs =
-		ft_layer_pairs(l, sequence, l->window, causal) / (double)sequence;
+	double pairs = ft_layer_pairs(l, sequence, ft_layer_seen(l), causal) /
+		       (double)sequence;
 	double linear =
 		l->linear_heads ?
 			rule_products(l) + linear_channels(l) * (double)l->linear_taps :
@@ -333,7 +376,8 @@ static double attention_products(const struct ft_layer *l, int64_t sequence,
 
 	if (!ft_layer_attends(l))
 		return linear;
-	return linear + (double)(l->heads * (l->qk_head_dim + l->v_head_dim)) * pairs;
+	return linear + (double)(l->heads * (l->qk_head_dim + l->v_head_dim)) * pairs +
+	       index_products(l, sequence, causal);
 }
 
 static double routed_matrices(const struct ft_model *model, int64_t i)

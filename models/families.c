@@ -126,6 +126,8 @@ static const struct family families[] = {
 	{ "deepseek", .experts = EXPERTS_SOME },
 	{ "deepseek_v2", .latent = true, .experts = EXPERTS_SOME },
 	{ "deepseek_v3", .latent = true, .router_bias = true, .experts = EXPERTS_SOME },
+	{ "deepseek_v32", .latent = true, .indexed = true, .router_bias = true,
+	  .experts = EXPERTS_SOME },
 	{ "kimi_linear", .positions = FT_NO_POSITIONS, .latent = true,
 	  .channel_decay = true, .router_bias = true, .experts = EXPERTS_SOME },
 	{ "glm4_moe", .qkv_only = true, .qk_norm = FT_QK_HEAD, .qk_norm_off = true,
@@ -167,6 +169,7 @@ static const struct {
 	{ "exaone4_5_text", "exaone4" },
 	{ "glm4_moe_lite", "deepseek_v3" },
 	{ "glm4v_text", "glm4" },
+	{ "glm_moe_dsa", "deepseek_v32" },
 	{ "glm4v_moe_text", "glm4_moe" },
 	{ "granitemoeshared", "granitemoe" },
 	{ "helium", "llama" },
@@ -195,9 +198,6 @@ static const struct {
 
 #define RECURRENT "recurrent layers are not simulated"
 #define SPARSE "its sparse attention is not simulated"
-#define SPARSE_MLA \
-	SPARSE "; with attention to all tokens before it is a deepseek_v3: say model: {name: FILE, " \
-	       "model_type: deepseek_v3}"
 #define ENCODER "it is an encoder; decoder-only models are simulated"
 #define HAS_ENCODER "it has an encoder; decoder-only models are simulated"
 
@@ -221,9 +221,7 @@ static const struct {
 	{ "bitnet", "its ternary weights are not simulated" },
 	{ "minimax", "its lightning attention is not simulated" },
 	{ "axk2", SPARSE },
-	{ "deepseek_v32", SPARSE_MLA },
 	{ "deepseek_v4", SPARSE },
-	{ "glm_moe_dsa", SPARSE_MLA },
 	{ "mllama", "its attention to images is not simulated" },
 	{ "bert", ENCODER },
 	{ "data2vec", ENCODER },

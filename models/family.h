@@ -57,6 +57,7 @@ struct family {
 	bool wide_rotary; /* a class that casts q and k to fp32 in front of a kernel */
 	bool embedding_norm;
 	bool latent;	   /* multi-head latent attention */
+	bool indexed;	   /* of chosen tokens: an indexer beside it */
 	bool gated_output; /* attention's output times a gate */
 	bool shared_gate;  /* the shared expert's output times a gate */
 	bool value_norm, layer_scale, dense_beside; /* as of ft_model */
@@ -114,7 +115,7 @@ bool family_is_common(const char *key);
 const char *family_common(size_t i);
 
 /* Which models have it: all kinds, those with routed experts, those with latent attention,
- * those whose global layers have heads of their own, those whose local layers have. */
+ * those whose global layers have heads of their own, those whose local layers have; those with an indexer. */
 /* INSIDE: a map whose keys are read under names with a dot. */
 enum family_key_of {
 	ANY,
@@ -126,6 +127,7 @@ enum family_key_of {
 	CONV,
 	DECAY,
 	BESIDE,
+	INDEXED,
 	INSIDE
 };
 enum family_key_of family_key_of(const char *common);

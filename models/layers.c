@@ -7,6 +7,7 @@
 #include "base/reader.h"
 #include "base/whole.h"
 #include "models/family.h"
+#include "models/indexer.h"
 #include "models/layer_lists.h"
 #include "models/reach.h"
 #include "models/routed.h"
@@ -432,6 +433,8 @@ struct ft_layer *layers_read(struct arena *mem, struct reader *r,
 	}
 	set_widths(mem, r, family, model, layer);
 	reach_set(r, family, model, layer);
+	if (family->indexed)
+		indexer_set(r, model, layer);
 	if (family->global_heads)
 		set_globals(r, model, layer);
 	if (family->local_heads)
@@ -448,6 +451,16 @@ static bool pictured(const struct ft_layer *l, const char *pattern)
 
 	return pattern[0] == (l->linear_heads ? 'M' : '*') && pattern[1] == mlp &&
 	       strlen(pattern) == (mlp ? 2 : 1);
+}
+
+/* The last layer that does not see what another chose: a predicted token's chooses, as GLM-5.2's parameters say. */
+static int64_t last_that_chooses(const struct ft_model *model)
+{
+	int64_t i = model->n_layers - 1;
+
+	while (i > 0 && model->layer[i].shares_index)
+		i--;
+	return i;
 }
 
 int64_t layers_predicted(struct reader *r, const struct family *family,
@@ -471,5 +484,5 @@ int64_t layers_predicted(struct reader *r, const struct family *family,
 			"no layer of the model is '%.20s'; such layers of predicted "
 			"tokens are not simulated",
 			pattern);
-	return model->n_layers - 1;
+	return last_that_chooses(model);
 }

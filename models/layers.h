@@ -20,7 +20,7 @@ int64_t layers_count(struct arena *mem, struct reader *r, const struct family *f
 struct ft_layer *layers_read(struct arena *mem, struct reader *r,
 			     const struct family *family, const struct ft_model *model);
 
-/* The layer that those of predicted tokens are like: the last, or of a family of halves the first that
+/* The layer that those of predicted tokens are like: the last that chooses what it sees, or of a family of halves the first that
  * `mtp_hybrid_override_pattern` is a picture of. */
 int64_t layers_predicted(struct reader *r, const struct family *family,
 			 const struct ft_model *model);

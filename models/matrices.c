@@ -36,6 +36,16 @@ static void put_linear(struct list *to, const struct ft_layer *l, int64_t h)
 	put(to, FT_OF_ATTENTION, FT_SPLIT_INPUTS, h, v, 1);
 }
 
+/* An indexer (DeepSeek-V3.2, arXiv 2512.02556): its heads of queries from q's latent, one key and a weight for each head from
+ * the hidden state. Whole on each tensor rank: Megatron Core's DSAIndexer, whose layers are duplicated (read 2026-11-30). */
+static void put_indexer(struct list *to, const struct ft_layer *l, int64_t h)
+{
+	put(to, FT_OF_ATTENTION, FT_SPLIT_NOT, l->index_heads * l->index_head_dim,
+	    l->q_lora_rank, 1);
+	put(to, FT_OF_ATTENTION, FT_SPLIT_NOT, l->index_head_dim, h, 1);
+	put(to, FT_OF_ATTENTION, FT_SPLIT_NOT, l->index_heads, h, 1);
+}
+
 /* Latent attention (DeepSeek-V2, arXiv 2405.04434, 2.1): q through a low rank, k and v from
  * another and a shared rope key. */
 static void put_latent(struct list *to, const struct ft_layer *l, int64_t h)
@@ -51,6 +61,8 @@ static void put_latent(struct list *to, const struct ft_layer *l, int64_t h)
 	    l->heads * (l->qk_head_dim - l->qk_rope_head_dim + l->v_head_dim),
 	    l->kv_lora_rank, 1);
 	put(to, FT_OF_ATTENTION, FT_SPLIT_INPUTS, h, l->heads * l->v_head_dim, 1);
+	if (ft_layer_chooses(l))
+		put_indexer(to, l, h);
 }
 
 static void put_attention(struct list *to, const struct ft_model *m,

@@ -167,9 +167,11 @@ static const struct node *read_types(struct reader *r, const struct family *fami
 		"linear_attention",
 		"attention",
 		"mamba",
-		family->short_convs ? "conv" : "kda_attention",
+		family->short_convs ? "conv" :
+		family->indexed	    ? "deepseek_sparse_attention" :
+				      "kda_attention",
 	};
-	bool more = family->short_convs || family->channel_decay;
+	bool more = family->short_convs || family->channel_decay || family->indexed;
 
 	return read_word_list(r, "layer_types", kinds, more ? 7 : 6);
 }

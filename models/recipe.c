@@ -301,6 +301,7 @@ void recipe_read(struct reader *r, struct reader *overlap, struct ft_plan *plan)
 	plan->force_balance = read_bool(r, "moe_force_balance", false);
 	plan->grouped_experts = read_bool(r, "grouped_experts", true);
 	plan->fused_experts = read_bool(r, "fused_experts", false);
+	plan->indexer_loss = read_bool(r, "indexer_loss", true);
 	plan->fp8_gates = read_bool(r, "fp8_activation_input", false);
 	plan->recompute_modules = read_modules(r);
 	plan->recompute_layers = read_int(r, "recompute_layers", 0, LIMIT_LAYERS, 0);

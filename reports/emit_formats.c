@@ -52,6 +52,8 @@ void emit_megatron_narrow(struct sheet *t)
 	const struct ft_plan *p = t->p;
 	bool fp8 = ft_dtype_bytes(p->attention_precision) < 2;
 
+	if (!p->indexer_loss)
+		emit(t, "dsa_indexer_loss_coeff", "0.0");
 	if (p->fp8_gates)
 		emit(t, "activation_func_fp8_input_store", "%s", "");
 	if (fp8 && t->of == FT_NEMO)

@@ -179,6 +179,7 @@ static void titan_rest(struct sheet *t)
 		{ p->pp > 1 && !p->overlap_pp, "overlap.pp: false" },
 		{ p->copy_engines, "overlap.copy_engines: true" },
 		{ p->fp8_gates, "fp8_activation_input: true" },
+		{ !p->indexer_loss, "indexer_loss: false" },
 	};
 
 	snprintf(optimizer, sizeof(optimizer), "optimizer: %s",

@@ -54,7 +54,9 @@ bool ft_kernel_predict(const struct ft_gpu *gpu, const struct ft_work *work,
 			return false;
 		break;
 	case FT_ATTENTION:
-		if (!attention_predict(gpu, work, out, err))
+		if (work->attention.keys_are != FT_KEYS_IN_ORDER)
+			gathered_predict(gpu, work, out);
+		else if (!attention_predict(gpu, work, out, err))
 			return false;
 		break;
 	case FT_MEMORY_BOUND:

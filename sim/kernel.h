@@ -126,6 +126,10 @@ struct kernel_estimate attention_estimate(const struct ft_gpu *gpu,
 bool attention_predict(const struct ft_gpu *gpu, const struct ft_work *work,
 		       struct ft_prediction *out, struct ft_error *err);
 
+/* sim/gathered.c: of keys that are chosen, or scored. */
+void gathered_predict(const struct ft_gpu *gpu, const struct ft_work *work,
+		      struct ft_prediction *out);
+
 void memory_bound_predict(const struct ft_gpu *gpu, const struct ft_work *work,
 			  struct ft_prediction *out);
 

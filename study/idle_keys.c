@@ -51,6 +51,16 @@ static bool chosen(const struct ft_scenario *s)
 	return routed(s) && !(s->model->all_experts && s->stack->layout.model_classes);
 }
 
+/* Not where what is chosen is a mask, whose stack does not train indexers, nor where the model is frozen. */
+static bool trains_indexers(const struct ft_scenario *s)
+{
+	bool choose = false;
+
+	for (int64_t l = 0; l < s->model->n_layers; l++)
+		choose |= ft_layer_chooses(&s->model->layer[l]);
+	return choose && !s->stack->layout.masked_choice && !s->plan->lora.rank;
+}
+
 static bool again_whole(const struct ft_scenario *s)
 {
 	return s->plan->recompute == FT_RECOMPUTE_FULL;
@@ -133,6 +143,10 @@ static const struct idle_key keys[] = {
 	  "false" },
 	{ "grouped_experts", ROUTED, NULL },
 	{ "fused_experts", ROUTED, "false" },
+	{ "indexer_loss", trains_indexers,
+	  "where indexers that choose tokens are trained: not with adapters, nor under "
+	  "a stack that makes a mask of the choice",
+	  NULL },
 	{ "cuda_graphs", graphs_something,
 	  "as partial or full in a model without experts", NULL },
 };

@@ -115,6 +115,7 @@ VALUE(master_dtype, s->plan->master_weights && s->plan->sharding != FT_FSDP &&
 			    ft_master_name(s->plan->master) :
 			    NULL)
 TRUTH(fused_experts, s->plan->fused_experts)
+TRUTH(indexer_loss, s->plan->indexer_loss)
 TRUTH(fp8_gates, s->plan->fp8_gates)
 TRUTH(sync_each, !s->plan->sync_last)
 VALUE(flushes, s->plan->pp > 1 ? whole(mem, s->plan->flushes) : NULL)
@@ -265,6 +266,8 @@ static const struct scenario_key keys[] = {
 	  "one product for all local experts, not one for each" },
 	{ "training.fused_experts", KEY_COLUMN, fused_experts,
 	  "products, activation and casts of experts in one kernel" },
+	{ "training.indexer_loss", KEY_COLUMN, indexer_loss,
+	  "indexers that choose the tokens a query sees are trained" },
 	{ "training.fp8_activation_input", KEY_COLUMN, fp8_gates,
 	  "gated activations keep their input in 8 bit" },
 	{ "training.gradient_dtype", BOTH, gradient_dtype,

@@ -249,6 +249,7 @@ static void megatron_rest(struct lines *l)
 	bool narrow = p->attention_precision == FT_FP8, waits = p->offload_layers > 0;
 	bool muon = p->optimizer == FT_MUON;
 
+	is(l, !p->indexer_loss, "dsa_indexer_loss_coeff", "0.0");
 	is(l, p->fp8_gates, "activation_func_fp8_input_store", "");
 	no_name(l, p->gradient_dtype == (p->precision == FT_FP16 ? FT_BF16 : FT_FP16),
 		p->precision == FT_FP16 ? "gradient_dtype: bf16" :

@@ -170,6 +170,7 @@ static void titan(struct lines *l)
 	no_name(l, p->pp > 1 && !p->overlap_pp, "overlap.pp: false");
 	no_name(l, p->copy_engines, "overlap.copy_engines: true");
 	no_name(l, p->fp8_gates, "fp8_activation_input: true");
+	no_name(l, !p->indexer_loss, "indexer_loss: false");
 	no_name_of(l, p->lora.rank > 0, "lora: rank ", p->lora.rank);
 }
 

@@ -48,6 +48,9 @@ static const char experts_amd_fp8[] = EXPERTS_AMD("fp8");
 static const char experts_paired[] = OSS IB "stack: nemo-24, " TRAIN(
 	"4096",
 	"32") "micro_batch_size: 1, precision: fp8, attention_precision: fp8, parallel: {ep: 4}, overlap: {ep: true}}, " COST;
+static const char chosen_tokens[] =
+	"{model: {name: glm-5.2, num_hidden_layers: 4, n_routed_experts: 8}, " IB
+	"stack: nemo-24, " TRAIN("4096", "16") "sharding: zero1}, " COST;
 static const char capped[] =
 	GEMMA IB "stack: nemo-24, " TRAIN("4096", "16") "parallel: {tp: 2}}, " COST;
 static const char adapters_cp[] = LLAMA IB "stack: nemo-24, " TRAIN(
@@ -203,7 +206,7 @@ static const struct key_part parts[] = {
 	  "stacks",
 	  "megatron-core",
 	  { plain, zero1_pipeline, tp_overlapped, experts_fp8, experts_wide,
-	    experts_paired, experts_forced, adapters_cp, capped } },
+	    experts_paired, experts_forced, adapters_cp, capped, chosen_tokens } },
 	{ "stack",
 	  "stacks",
 	  "megatron-lm-2022",
@@ -220,12 +223,13 @@ static const struct key_part parts[] = {
 	  "stacks",
 	  "primus-megatron-rocm7-ck",
 	  { experts_amd, experts_amd_fp8 } },
-	{ "",
-	  NULL,
-	  "scenario",
-	  { zero1_pipeline, plain, tp_overlapped, experts_fp8, fsdp_eager,
-	    hsdp_tp_eager, rent, ddp_eager, ecmp, by_default, hsdp_by_default, adapters,
-	    experts_wide, adapters_cp, bought, cold, tolerant, let, on_host } },
+	{ "", NULL, "scenario", { zero1_pipeline, plain,	   tp_overlapped,
+				  experts_fp8,	  fsdp_eager,	   hsdp_tp_eager,
+				  rent,		  ddp_eager,	   ecmp,
+				  by_default,	  hsdp_by_default, adapters,
+				  experts_wide,	  adapters_cp,	   bought,
+				  cold,		  tolerant,	   let,
+				  on_host,	  chosen_tokens } },
 	{ "cluster.node",
 	  "hw/nodes",
 	  "hgx-h100",
@@ -254,7 +258,7 @@ static const struct key_part parts[] = {
 	  "hw/gpus",
 	  "h100-sxm",
 	  { zero1_pipeline, chunked, fsdp_eager, experts_fp8, ddp_eager, ragged, bare,
-	    by_default, experts_grouped, wide_heads, odd, blocks } },
+	    by_default, experts_grouped, wide_heads, odd, blocks, chosen_tokens } },
 };
 
 enum { PARTS = sizeof(parts) / sizeof(*parts) };

@@ -192,10 +192,9 @@ static void mistakes_are_told_with_their_place(void **state)
 		  "0 is not above 0 and at most 1024" },
 		{ "name: llama3-8b\nlayer_types: [conv]", 2, 15,
 		  "conv is no layer that is simulated" },
-		{ "model_type: glm_moe_dsa\nhidden_size: 4", 1, 13,
-		  "its sparse attention is not simulated; with attention to all tokens "
-		  "before it is a deepseek_v3: say model: {name: FILE, model_type: "
-		  "deepseek_v3}" },
+		{ "name: deepseek-v3\nindex_topk: 2048", 2, 1, "such as deepseek_v32" },
+		{ "model_type: deepseek_v4\nhidden_size: 4", 1, 13,
+		  "its sparse attention is not simulated" },
 		{ "name: granite-4.0-h-small\nposition_embedding_type: alibi", 2, 26,
 		  "'alibi' is neither nope (none) nor rope" },
 		{ "name: granite-4.0-h-small\nlayer_types: [mamba, conv]", 2, 22,

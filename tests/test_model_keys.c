@@ -40,6 +40,13 @@ static const struct {
 	{ "hybrid_layer_pattern", "mimo-v2-flash", "[1]" },
 	{ "hybrid_override_pattern", "nemotron-3-nano-30b-a3b",
 	  "MEMEM*EMEMEM*EMEMEM*EMEMEM*EMEMEM*EMEMEMEM*EMEMEMEM*" },
+	{ "index_head_dim", "deepseek-v3.2", "64" },
+	{ "index_n_heads", "deepseek-v3.2", "32" },
+	{ "index_skip_topk_offset", "glm-5.2", "3" },
+	{ "index_topk", "deepseek-v3.2", "1024" },
+	{ "index_topk_freq", "glm-5.2", "2" },
+	{ "index_topk_pattern", NULL, NULL },
+	{ "indexer_types", "glm-5.2", "[full]" },
 	{ "intermediate_size", "llama3-8b", "2048" },
 	{ "is_causal", "llama3-8b", "false" },
 	{ "kv_lora_rank", "deepseek-v3", "256" },
@@ -106,7 +113,7 @@ static const struct {
 	{ "vocab_size", "llama3-8b", "1000" },
 	{ "vocab_size_multiple", "llama3-8b", "1000" },
 	/* names, or read under other names, or refused when they would matter; and a list of 52 words and a key that
-	 * needs another beside it, for which see tests/test_state_space.c */
+	 * needs another beside it, for which see tests/test_state_space.c; letters of all layers: tests/test_indexed.c */
 	{ "attn_res_block_size", NULL, NULL },
 	{ "conv_bias", NULL, NULL },
 	{ "enable_moe_block", NULL, NULL },

@@ -170,7 +170,8 @@ static void every_candidate_is_the_plan_that_its_document_says(void **state)
 				SAME(master), SAME(document), SAME(offload_state),
 				SAME(offload_threads), SAME(attention_precision),
 				SAME(expert_precision), SAME(capacity_factor),
-				SAME(fp8_gates), SAME(lora.targets), SAME(lora.frozen);
+				SAME(fp8_gates), SAME(indexer_loss), SAME(lora.targets),
+				SAME(lora.frozen);
 			ft_scenario_free(s);
 		}
 		space_close(&sp);

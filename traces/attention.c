@@ -3,6 +3,7 @@
 #include "traces/block.h"
 #include "traces/blockwise.h"
 #include "traces/casts.h"
+#include "traces/indexed.h"
 #include "traces/mixers.h"
 #include "traces/sinks.h"
 
@@ -311,7 +312,8 @@ void latent_up(struct builder *b, const struct layer_sizes *s)
 		enter_split(b, s, qkv_features(b, s), false);
 	put_gemm(b, "q_up", FT_FORWARD, s->tokens, s->q,
 		 l->q_lora_rank ? l->q_lora_rank : s->h);
-	put_gemm(b, "kv_up", FT_FORWARD, s->tokens, up, l->kv_lora_rank);
+	if (!is_gathered(b, l))
+		put_gemm(b, "kv_up", FT_FORWARD, s->tokens, up, l->kv_lora_rank);
 }
 
 static void latent_forward(struct builder *b, const struct layer_sizes *s)
@@ -352,6 +354,10 @@ void latent_join(struct builder *b, const struct layer_sizes *s, bool backward)
 
 	if (!s->l->kv_lora_rank)
 		return;
+	if (is_gathered(b, s->l)) {
+		absorb_keys(b, s, backward);
+		return;
+	}
 	if (b->rules->fusion == FT_FUSION_KERNELS)
 		joined = joined_by_kernels(b, s);
 	put_moved(b, backward ? "latent_join_back" : "latent_join", "copy", joined,
@@ -383,7 +389,8 @@ void qkv_products(struct builder *b, const struct layer_sizes *s, enum ft_layout
 		int64_t up = s->heads *
 			     (l->qk_head_dim - l->qk_rope_head_dim + l->v_head_dim);
 
-		put_gemm(b, "kv_up", layout, s->tokens, up, l->kv_lora_rank);
+		if (!is_gathered(b, l))
+			put_gemm(b, "kv_up", layout, s->tokens, up, l->kv_lora_rank);
 		put_gemm(b, "q_up", layout, s->tokens, s->q,
 			 l->q_lora_rank ? l->q_lora_rank : s->h);
 	} else if (joins_qkv(b)) {

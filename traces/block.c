@@ -2,6 +2,7 @@
 #include "traces/autocast.h"
 #include "traces/block.h"
 #include "traces/casts.h"
+#include "traces/indexed.h"
 #include "traces/mixers.h"
 
 /* ---- tensor-parallel collectives ---------------------------------------- */
@@ -226,6 +227,7 @@ static void attention_middle(struct builder *b, const struct layer_sizes *s)
 	}
 	states_run(b, s);
 	attention_inputs(b, s);
+	choose_tokens(b, s);
 	attention_core(b, s, false);
 	put_memory(b, "output_gate", "swiglu", 6 * (double)(s->tokens * s->gate), 1);
 	put_element(b, s, "transpose", by_operation(b) ? "strided" : "copy",
@@ -338,6 +340,7 @@ static void middle_back(struct builder *b, const struct layer_sizes *s)
 	}
 	put_memory(b, "output_gate_back", "swiglu", 10 * (double)(s->tokens * s->gate),
 		   1);
+	choice_back(b, s);
 	attention_core(b, s, true);
 	latent_join(b, s, true);
 	put_rotary_joined(b, s, true);

@@ -15,12 +15,14 @@
  *                next block, the last one in sight. A compiled pass waits for the gather before the
  *                first block, keeps what it gathered for its backward, and sends all gradients
  *                behind the last block
+ * Latents that queries choose from are gathered, whatever the group does elsewhere.
  * Windows are counted as one kernel; one as long as the sequence is none. Source: Transformer
  * Engine's documentation of context parallelism; arXiv 2310.01889, 2309.14509; of gathered_ring
  * torch 2.11 (torch/distributed/tensor/experimental) and measurements/traces/h100-two-7b8L-cp2-*.
  */
 #include "base/whole.h"
 #include "traces/block.h"
+#include "traces/indexed.h"
 #include "traces/sinks.h"
 
 /* The blocks of one kernel. */
@@ -34,8 +36,8 @@ bool is_masked(const struct builder *b, const struct ft_layer *l)
 	int64_t all = b->plan->sequence;
 
 	return b->rules->masked_attention[0] && !is_unfused(b) && b->plan->cp == 1 &&
-	       (b->rules->masks_always || (l->window && l->window <= all) ||
-		(l->chunk && l->chunk < all));
+	       (b->rules->masks_always || l->index_topk ||
+		(l->window && l->window <= all) || (l->chunk && l->chunk < all));
 }
 
 int64_t window_of(const struct builder *b, const struct ft_layer *l)
@@ -84,6 +86,8 @@ static void attend(struct builder *b, const struct layer_sizes *s, enum ft_pass 
 		w.attention.impl = b->rules->sink_attention;
 	else
 		w.attention.impl = b->rules->attention[0] ? b->rules->attention : NULL;
+	if (is_gathered(b, s->l))
+		gather_latents(&w, s->l);
 	put_op(b, &w, FT_STREAM_COMPUTE, launches_of(pass));
 }
 
@@ -319,9 +323,10 @@ static double context_bytes(const struct builder *b, int64_t layer)
 {
 	struct layer_sizes s = sizes_of(b, layer);
 	enum ft_context_parallel how = context_parallel(b->stack, b->plan);
+	bool gathers = how == FT_CP_ALL_GATHER || how == FT_CP_GATHERED_RING ||
+		       is_gathered(b, s.l);
 
-	if (b->plan->cp == 1 || is_unfused(b) || s.linear ||
-	    (how != FT_CP_ALL_GATHER && how != FT_CP_GATHERED_RING))
+	if (b->plan->cp == 1 || is_unfused(b) || s.linear || !gathers)
 		return 0;
 	return 2 * own_kv(&s) * (double)b->plan->cp;
 }
@@ -352,7 +357,7 @@ static void attend_over_context(struct builder *b, const struct layer_sizes *s,
 
 	call_operator(b, launches_of(pass));
 	b->of_shards = true;
-	if (how == FT_CP_ALL_GATHER)
+	if (how == FT_CP_ALL_GATHER || is_gathered(b, s->l))
 		all_gather(b, s, pass);
 	else if (how == FT_CP_ALL_TO_ALL)
 		all_to_all(b, s, pass);
@@ -387,7 +392,11 @@ void attention_core(struct builder *b, const struct layer_sizes *s, bool backwar
 		put_sinks(b, s, false);
 		return;
 	}
+	if (backward && is_gathered(b, s->l))
+		project_values(b, s, true);
 	fused_attention(b, s, backward ? FT_PASS_BACKWARD : FT_PASS_FORWARD);
+	if (!backward && is_gathered(b, s->l))
+		project_values(b, s, false);
 	put_score_dropout(b, s, backward);
 	if (!backward)
 		put_sinks(b, s, false);

@@ -51,6 +51,25 @@ static const char *pass_at(int i)
 	return ft_pass_name((enum ft_pass)i);
 }
 
+static const char *keys_at(int i)
+{
+	return ft_keys_name((enum ft_keys)i);
+}
+
+/* keys_are=: in_order when it is not given. Of keys that are gathered or scored there may be no values. */
+static bool read_keys(struct graph_line *l, struct ft_work *w)
+{
+	const char *text = graph_value(l, "keys_are");
+	int keys = text ? graph_find(text, keys_at, FT_KEYS) : FT_KEYS_IN_ORDER;
+
+	if (keys < 0)
+		return graph_fail(l, 0, "keys_are= is in_order, chosen or scored");
+	w->attention.keys_are = (enum ft_keys)keys;
+	w->attention.v_head_dim = 1;
+	return graph_whole_of(l, "v_head_dim", keys == FT_KEYS_IN_ORDER,
+			      LIMIT_GRAPH_NUMBER, &w->attention.v_head_dim);
+}
+
 static bool read_attention(struct graph_line *l, struct arena *mem, struct ft_work *w)
 {
 	int pass = graph_find(graph_value(l, "pass"), pass_at, FT_PASSES);
@@ -66,8 +85,7 @@ static bool read_attention(struct graph_line *l, struct arena *mem, struct ft_wo
 	    !edge(l, "kv_heads", &w->attention.kv_heads) ||
 	    !edge(l, "queries", &w->attention.queries) ||
 	    !edge(l, "keys", &w->attention.keys) ||
-	    !edge(l, "qk_head_dim", &w->attention.qk_head_dim) ||
-	    !edge(l, "v_head_dim", &w->attention.v_head_dim) ||
+	    !edge(l, "qk_head_dim", &w->attention.qk_head_dim) || !read_keys(l, w) ||
 	    !graph_whole_of(l, "window", 0, LIMIT_GRAPH_NUMBER, &w->attention.window))
 		return false;
 	return products(

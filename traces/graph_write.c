@@ -70,6 +70,9 @@ static void write_work(FILE *out, size_t i, const struct ft_work *w)
 			fprintf(out, " window=%" PRId64, w->attention.window);
 		if (w->attention.causal)
 			fputs(" causal=true", out);
+		if (w->attention.keys_are)
+			fprintf(out, " keys_are=%s",
+				ft_keys_name(w->attention.keys_are));
 		if (w->attention.impl)
 			fprintf(out, " impl=%s", w->attention.impl);
 		break;

@@ -11,6 +11,7 @@
 #include "traces/autocast.h"
 #include "traces/block.h"
 #include "traces/casts.h"
+#include "traces/indexed.h"
 #include "traces/memory.h"
 #include "traces/memory_ends.h"
 #include "traces/scan.h"
@@ -161,12 +162,30 @@ void copies_bytes(struct builder *b, double copies, bool backward, bool again)
 		      backward ? 0 : copies);
 }
 
+/* A choice that is made by operations has its scores twice while half of what a layer keeps is there, and none of its
+ * gradients: what that takes more than the layer's fullest moment. */
+static double beside_choice(const struct builder *b, int64_t layer, bool backward,
+			    double again, double gradients)
+{
+	double scores = choice_bytes(b, layer);
+
+	if (backward && (!(again > 0) || b->part == PART_WEIGHTS))
+		return 0; /* it is not made again */
+	if (!backward)
+		return fmax(0, scores - layer_saved_bytes(b, layer,
+							  layer_recompute(b, layer)) /
+						2);
+	return fmax(0, scores - again / 2 - gradients);
+}
+
 void layer_bytes(struct builder *b, int64_t layer, bool backward)
 {
 	double saved = layer_saved_bytes(b, layer, layer_recompute(b, layer));
 	double whole = layer_saved_bytes(b, layer, FT_RECOMPUTE_NONE);
 	double again = whole - saved;
 	double goes = is_stacked(b) ? 0 : saved; /* with its own backward */
+	double gradients = fmax(0, layer_gradient_bytes(b, layer) -
+					   copied_alone_bytes(b, layer_held(b, layer)));
 
 	copies_bytes(b, copies_of(b, layer_held(b, layer)), backward,
 		     copies_go_early(b, layer));
@@ -174,9 +193,9 @@ void layer_bytes(struct builder *b, int64_t layer, bool backward)
 		takes(b, FT_MEMORY_ACTIVATIONS, 0,
 		      (backward ? 2 : 1) * gathered_context_bytes(b, layer));
 	if (backward && b->part != PART_WEIGHTS)
-		takes(b, FT_MEMORY_ACTIVATIONS, 0,
-		      fmax(0, layer_gradient_bytes(b, layer) -
-				      copied_alone_bytes(b, layer_held(b, layer))));
+		takes(b, FT_MEMORY_ACTIVATIONS, 0, gradients);
+	takes(b, FT_MEMORY_ACTIVATIONS, 0,
+	      beside_choice(b, layer, backward, again, gradients));
 	if (b->offload[layer]) { /* on its way out, or back again */
 		takes(b, FT_MEMORY_ACTIVATIONS, 0, b->part == PART_WEIGHTS ? 0 : whole);
 		saved = again = goes = 0;

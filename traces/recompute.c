@@ -19,6 +19,7 @@
 
 #include "traces/block.h"
 #include "traces/chosen.h"
+#include "traces/indexed.h"
 #include "traces/masked.h"
 #include "traces/stage.h"
 
@@ -144,6 +145,8 @@ static double attention_flop(const struct builder *b, const struct layer_sizes *
 	if (s->linear)
 		return (s->l->state_chunk ? 7 : 8) *
 		       (double)(s->tokens * s->out * s->l->linear_key_dim);
+	if (is_gathered(b, s->l))
+		return gathered_flop(b, s);
 	if (is_unfused(b))
 		pairs = scores_computed(b);
 	else if (is_masked(b, s->l))

@@ -22,6 +22,7 @@
 #include "traces/block.h"
 #include "traces/casts.h"
 #include "traces/chosen.h"
+#include "traces/indexed.h"
 #include "traces/layer_input.h"
 #include "traces/masked.h"
 #include "traces/mixers.h"
@@ -330,6 +331,7 @@ static double kept_beside_modules(const struct builder *b, const struct layer_si
 		rest -= 2 * (double)s->q;
 		kv = 0;
 	}
+	rest += indexed_kept(b, s);
 	return tokens *
 	       (mlp_bytes(b, s, sliced, set) + whole + rest + kv + latents_kept(b, s) +
 		other_saved(b, s, set) + frozen_inputs(b, s, set) +

@@ -1,5 +1,6 @@
 /* traces/sizes.c - a layer's sizes on one rank: of its attention, of what stands in its place, of what stands beside it */
 #include "traces/block.h"
+#include "traces/indexed.h"
 
 static void set_linear(struct layer_sizes *s, int64_t tp)
 {
@@ -35,6 +36,11 @@ struct layer_sizes sizes_of(const struct builder *b, int64_t layer)
 	s.k = s.kv_heads * l->qk_head_dim;
 	s.v = s.kv_heads * l->v_head_dim;
 	s.out = s.heads * l->v_head_dim;
+	if (is_gathered(b, l)) { /* latents and a turned key, which are values, too */
+		s.kv_heads = 1;
+		s.k = l->kv_lora_rank + l->qk_rope_head_dim;
+		s.v = 0;
+	}
 	s.gate = b->model->gated_output ? s.q : 0;
 	if (!ft_layer_attends(l))
 		set_linear(&s, tp);

@@ -376,6 +376,24 @@ static bool attends(const struct ft_plan *plan, const struct ft_stack *stack,
 		stack->name);
 }
 
+/* Is there a way to attend to what an indexer chooses? Transformers' classes take none of FlashAttention's kernels. */
+static bool reads_choice(const struct ft_model *model, const struct ft_stack *stack,
+			 struct ft_error *err)
+{
+	const struct ft_layout_rules *l = &stack->layout;
+	bool indexed = false;
+
+	for (int64_t i = 0; i < model->n_layers; i++)
+		indexed |= model->layer[i].index_topk > 0;
+	if (!indexed || !l->masked_choice || l->masked_attention[0])
+		return true;
+	return ft_fail(err, NULL,
+		       "index_topk: the attention of stack %s takes no mask of chosen "
+		       "tokens; take a stack whose attention does, or set "
+		       "model.index_topk to 0, by which a token sees all before it",
+		       stack->name);
+}
+
 static bool groups_experts(const struct ft_model *model, const struct ft_plan *plan,
 			   const struct ft_stack *stack, struct ft_error *err)
 {
@@ -424,7 +442,8 @@ bool stack_runs(const struct ft_model *model, const struct ft_plan *plan,
 	       updates_on_host(plan, stack, err) && keeps_masters(plan, stack, err) &&
 	       narrows_gates(model, plan, stack, err) &&
 	       reads_across(model, plan, err) && recomputes(model, plan, stack, err) &&
-	       attends(plan, stack, err) && groups_experts(model, plan, stack, err) &&
+	       attends(plan, stack, err) && reads_choice(model, stack, err) &&
+	       groups_experts(model, plan, stack, err) &&
 	       framework_has(plan, stack, err) && graphs_kernels(plan, stack, err) &&
 	       heads_can_be_dealt(model, plan, stack, err);
 }

@@ -11,6 +11,13 @@ const char *ft_work_kind_name(enum ft_work_kind kind)
 	return names[kind];
 }
 
+const char *ft_keys_name(enum ft_keys keys)
+{
+	static const char *const names[FT_KEYS] = { "in_order", "chosen", "scored" };
+
+	return names[keys];
+}
+
 double ft_work_flop(const struct ft_work *w)
 {
 	switch (w->kind) {
@@ -89,6 +96,7 @@ static bool same_attention(const struct ft_work *a, const struct ft_work *b)
 	       a->attention.v_head_dim == b->attention.v_head_dim &&
 	       a->attention.window == b->attention.window &&
 	       a->attention.causal == b->attention.causal &&
+	       a->attention.keys_are == b->attention.keys_are &&
 	       same_text(a->attention.impl, b->attention.impl);
 }
 
@@ -178,7 +186,7 @@ uint64_t ft_work_hash(const struct ft_work *w)
 		h = mix(mix(h, w->attention.pass), (uint64_t)w->attention.batch);
 		h = mix(mix(h, (uint64_t)w->attention.heads),
 			(uint64_t)w->attention.queries);
-		return mix_text(h, w->attention.impl);
+		return mix_text(mix(h, w->attention.keys_are), w->attention.impl);
 	case FT_MEMORY_BOUND:
 		return mix_text(mix_number(h, w->memory.bytes), w->memory.kernel);
 	default:

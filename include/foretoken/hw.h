@@ -166,6 +166,7 @@ struct ft_gpu {
 	double sustained_at_w[FT_DTYPES]; /* under this limit of the card; 0: its own */
 	struct ft_attention_model attention_model;
 	/* What impl NULL means, and "plain": without a vendor's library. */
+	struct ft_gathered_model gathered;
 	const char *attention_impl, *attention_plain;
 	struct ft_number collective_units, collective_units_per_nic; /* held by it */
 	struct ft_number

@@ -28,6 +28,15 @@ struct ft_attention_model {
 	struct ft_number narrow_frac, wide_frac; /* rate of head_dim 64, 256 */
 };
 
+/* Attention to chosen tokens, which each query gathers (sim/gathered.c has the equation). */
+struct ft_gathered_model {
+	bool known; /* else attention's own rates are what there is */
+	struct ft_number efficiency[2]; /* of peak: forward, backward */
+	struct ft_number fill;		/* tokens: rate = t / (t + fill) of t chosen */
+	struct ft_number scores
+		[2]; /* of an indexer, of peak: forward, gradients of chosen ones */
+};
+
 struct ft_attention_row {
 	double batch, heads, kv_heads, sequence, head_dim;
 	bool causal;

@@ -61,7 +61,12 @@ struct ft_layer {
 	bool sinks;	      /* a number for each head in the softmax */
 	bool shares_kv; /* keys and values are an earlier layer's: it has no products for them */
 	int64_t q_lora_rank, kv_lora_rank, qk_rope_head_dim; /* 0: plain */
-	int64_t window;	      /* tokens seen back; 0: all */
+	int64_t window;	    /* tokens seen back; 0: all */
+	int64_t index_topk; /* a query sees so many tokens at most, which an indexer chooses (DeepSeek Sparse Attention,
+			     * arXiv 2512.02556); 0: all before it */
+	int64_t index_heads,
+		index_head_dim; /* the indexer's; it has one head of keys */
+	bool shares_index; /* it sees what the layer before chose, and has no indexer (arXiv 2603.12201) */
 	int64_t chunk;	      /* attention stays in pieces of so many tokens; 0: not */
 	int64_t linear_heads; /* value heads of a gated delta rule (arXiv 2412.06464) or of a
 				* state space in place of attention; 0: attention */
@@ -167,6 +172,15 @@ void ft_model_fit(struct ft_model *model, const struct ft_plan *plan);
 bool ft_layer_has_mlp(const struct ft_layer *layer);
 bool ft_layer_attends(const struct ft_layer *layer);
 
+/* Does it choose, by an indexer of its own, the tokens that its queries see? And of so many tokens, how many does one
+ * see at most: index_topk, or those of its window; 0: all. */
+bool ft_layer_chooses(const struct ft_layer *layer);
+int64_t ft_layer_seen(const struct ft_layer *layer);
+
+/* Parameters of its indexer: matrices, and the norm of its key. 0: none. */
+double ft_layer_index_parameters(const struct ft_model *model,
+				 const struct ft_layer *layer);
+
 /* Width of what routed experts read and write: hidden_size, or a space of their own. */
 int64_t ft_layer_expert_hidden(const struct ft_model *model,
 			       const struct ft_layer *layer);
@@ -239,6 +253,8 @@ double ft_model_active_parameters(const struct ft_model *model);
  * window and sequence (sequence / 2 without a window); else w. No embedding. In chunks
  * of c tokens, as a sequence of c. A gated delta rule does 4 products of a key's and a
  * value's width for each head and token, and its convolution (as Megatron-LM counts).
+ * Where an indexer chooses, index_topk counts as a window does, and the indexer's scores of
+ * all tokens before count 2 * index_heads * index_head_dim * keys, forward alone.
  * Each predicted token adds its layer, its projection and the head once more. */
 double ft_model_flop_per_token(const struct ft_model *model, int64_t tp,
 			       int64_t sequence, bool causal);

@@ -149,6 +149,7 @@ struct ft_plan {
 	bool force_balance;	/* routing forced to be even */
 	bool grouped_experts;	/* one product for all local experts */
 	bool fused_experts; /* products, activation and casts of experts in one kernel */
+	bool indexer_loss; /* indexers that choose tokens are trained, by a loss of their own */
 	bool fp8_gates;	 /* what gated activations keep of their inputs is in 8 bit */
 	bool overlap_ep; /* exchanges of one micro-batch beside another's computation */
 	bool overlap_gather; /* weights gathered beside the next forward */

@@ -70,6 +70,15 @@ struct ft_fanout {
 
 double ft_fanout_reached(struct ft_fanout fanout, double n);
 
+/* Which keys a query reads, and for what. */
+enum ft_keys {
+	FT_KEYS_IN_ORDER, /* those before it, or in its window */
+	FT_KEYS_CHOSEN, /* as many as a window has, gathered from anywhere before it */
+	FT_KEYS_SCORED, /* for scores alone: there are no values */
+	FT_KEYS
+};
+const char *ft_keys_name(enum ft_keys keys);
+
 struct ft_work {
 	enum ft_work_kind kind;
 	const char *name; /* "qkv", "rmsnorm", "fsdp_copy_in": says what it is */
@@ -90,6 +99,7 @@ struct ft_work {
 			int64_t qk_head_dim, v_head_dim;
 			int64_t window; /* 0: all */
 			bool causal;
+			enum ft_keys keys_are;
 			const char *impl; /* cudnn fa2 ...; NULL: the GPU's own */
 		} attention;
 		struct {

@@ -226,7 +226,8 @@ def run_attention(p, b, h, kv, s, d, causal):
 
 def masked_cells():
     """Attention that is given its mask as a tensor, as a sliding window is where no kernel knows it."""
-    return [("masked", b, h, s, d) for h, d in ((32, 64), (32, 96), (32, 128), (16, 128), (16, 256))
+    return [("masked", b, h, s, d) for h, d in ((32, 64), (32, 96), (32, 128), (16, 128), (16, 192), (64, 192), (16, 256),
+                                                         (64, 256))
             for s in (1024, 2048, 4096, 8192, 16384) for b in (1, 2, 4)
             if b * s <= 16384 and b * h * s * s <= 2 ** 33.1]
 

@@ -1,0 +1,238 @@
+/*
+ * traces/indexed.c - attention to the tokens that an indexer chooses
+ *
+ * Of s tokens an indexer of h heads of d scores all s^2 / 2 pairs, 2 h d FLOP each, and sends nothing back to what it
+ * reads. Its loss compares its softmax over the chosen ones with attention's, summed over heads: attention's scores of these
+ * once more, then the gradients of its own. Without the loss it is not trained.
+ *
+ * Source: DeepSeek-V3.2 (arXiv 2512.02556, 2.1); Megatron Core's dsa.py and absorbed_mla.py (read 2026-11-30): inputs
+ * are detached, indexers and their inputs whole on each tensor rank, the sum over heads is one over tensor ranks, context ranks
+ * gather latents. Counted: what a choice moves, scores in fp32 written once and read twice.
+ */
+#include "traces/indexed.h"
+
+enum { CHOICE_PASSES = 3 };
+
+bool is_gathered(const struct builder *b, const struct ft_layer *l)
+{
+	return l->index_topk && !b->rules->masked_choice && !is_unfused(b);
+}
+
+void gather_latents(struct ft_work *w, const struct ft_layer *l)
+{
+	w->attention.kv_heads = 1;
+	w->attention.qk_head_dim = l->kv_lora_rank + l->qk_rope_head_dim;
+	w->attention.v_head_dim = l->kv_lora_rank;
+	w->attention.window = l->index_topk;
+	w->attention.keys_are = FT_KEYS_CHOSEN;
+	w->attention.impl = NULL;
+}
+
+static bool is_trained(const struct builder *b, const struct ft_layer *l)
+{
+	return ft_layer_chooses(l) && b->plan->indexer_loss && !b->plan->lora.rank;
+}
+
+/* Queries and keys of a rank, each sequence by itself. */
+static struct ft_work over_tokens(const struct builder *b, const char *name)
+{
+	struct ft_work w = { .kind = FT_ATTENTION,
+			     .name = name,
+			     .dtype = b->plan->attention_precision };
+
+	w.attention.batch = b->sequences;
+	w.attention.kv_heads = 1;
+	w.attention.queries = b->plan->sequence / b->plan->cp;
+	w.attention.keys = b->plan->sequence;
+	w.attention.causal = b->model->causal;
+	return w;
+}
+
+/* Scores of the indexer: of all tokens before, or the gradients of those that are chosen. */
+static void put_index_scores(struct builder *b, const struct ft_layer *l,
+			     enum ft_pass pass)
+{
+	struct ft_work w = over_tokens(
+		b, pass == FT_PASS_FORWARD ? "index_scores" : "index_scores_back");
+
+	w.attention.pass = pass;
+	w.attention.heads = l->index_heads;
+	w.attention.qk_head_dim = l->index_head_dim;
+	w.attention.window = pass == FT_PASS_FORWARD ? 0 : l->index_topk;
+	w.attention.keys_are = FT_KEYS_SCORED;
+	put_op(b, &w, FT_STREAM_COMPUTE, 1);
+}
+
+/* What attention itself made of the chosen tokens, summed over heads. */
+static void put_target(struct builder *b, const struct layer_sizes *s)
+{
+	struct ft_work w = over_tokens(b, "index_target");
+
+	gather_latents(&w, s->l);
+	w.attention.pass = FT_PASS_FORWARD;
+	w.attention.heads = s->heads;
+	w.attention.v_head_dim = 0;
+	put_op(b, &w, FT_STREAM_COMPUTE, 1);
+	if (put_collective(b, "index_all_reduce", FT_STREAM_TP, FT_ALL_REDUCE,
+			   FT_GROUP_TP, 4 * (double)(s->tokens * s->l->index_topk)))
+		need(b, FT_STREAM_TP);
+}
+
+static void index_products(struct builder *b, const struct layer_sizes *s,
+			   enum ft_layout layout)
+{
+	const struct ft_layer *l = s->l;
+
+	put_gemm(b, "index_q", layout, s->tokens, l->index_heads * l->index_head_dim,
+		 l->q_lora_rank);
+	put_gemm(b, "index_k", layout, s->tokens, l->index_head_dim, s->h);
+	put_gemm(b, "index_weights", layout, s->tokens, l->index_heads, s->h);
+}
+
+/* Keys through a norm, both turned and rotated: each reads and writes 2 bytes. */
+static void index_elements(struct builder *b, const struct layer_sizes *s)
+{
+	const struct ft_layer *l = s->l;
+	double k = (double)(s->tokens * l->index_head_dim);
+
+	put_bare_norms(b, "index_norm", k, 2 * (double)l->index_head_dim, 1, false);
+	put_memory(b, "index_rotary", "copy", 8 * k * (double)(l->index_heads + 1), 4);
+}
+
+/*
+ * As Transformers' classes choose, without gradients: scores of all tokens in fp32, head by head, scaled, cut off at 0 and summed
+ * by their weights; the choice by a sort, and a mask of it. Bytes as a copy moves them in their time: a number of the
+ * indexer's queries, a score, a pair of tokens, and a chosen one. Source: modeling_deepseek_v32.py of Transformers 5.17
+ * (read 2026-11-30) and measurements/traces/h200-transformers-deepseek-v3.2-*, -glm-dsa-*.
+ */
+static const struct mask_made {
+	double turned, scaled, summed, pair, chosen;
+	int turns, scales, choices; /* launches */
+} by_operations = { 55, 16, 5, 100, 180, 14, 2, 40 },
+  compiled = { 7, 8, 5, 60, 180, 2, 1, 30 };
+
+static void make_mask(struct builder *b, const struct layer_sizes *s)
+{
+	const struct ft_layer *l = s->l;
+	const struct mask_made *m =
+		b->rules->fusion == FT_FUSION_COMPILED ? &compiled : &by_operations;
+	int64_t all = b->plan->sequence, rows = s->tokens * l->index_heads;
+	double scores = (double)rows * (double)all, tokens = (double)s->tokens;
+	double seen = (double)(l->index_topk < all ? l->index_topk : all);
+
+	index_products(b, s, FT_FORWARD);
+	put_bare_norms(b, "index_norm", tokens * (double)l->index_head_dim,
+		       2 * (double)l->index_head_dim, 1, false);
+	put_memory(b, "index_rotary", "copy",
+		   m->turned * (double)(rows * l->index_head_dim), m->turns);
+	put_square(b, "index_scores", FT_FP32,
+		   (struct edges){ rows, all, l->index_head_dim }, s->tokens);
+	put_memory(b, "index_scale", "mul", m->scaled * scores, m->scales);
+	put_memory(b, "index_sum", "copy", m->summed * scores, 1);
+	put_memory(b, "index_choice", "copy",
+		   tokens * (m->pair * (double)all + m->chosen * seen), m->choices);
+}
+
+double choice_bytes(const struct builder *b, int64_t layer)
+{
+	struct layer_sizes s = sizes_of(b, layer);
+
+	if (!ft_layer_chooses(s.l) || is_gathered(b, s.l))
+		return 0;
+	return 8 * (double)(s.tokens * s.l->index_heads) * (double)b->plan->sequence;
+}
+
+void choose_tokens(struct builder *b, const struct layer_sizes *s)
+{
+	double pairs = ft_layer_pairs(s->l, b->plan->sequence, 0, b->model->causal) *
+		       (double)b->sequences / (double)b->plan->cp;
+
+	if (!ft_layer_chooses(s->l))
+		return;
+	if (!is_gathered(b, s->l)) {
+		make_mask(b, s);
+		return;
+	}
+	index_products(b, s, FT_FORWARD);
+	index_elements(b, s);
+	put_index_scores(b, s->l, FT_PASS_FORWARD);
+	put_memory(b, "index_choice", "default", 4 * CHOICE_PASSES * pairs,
+		   CHOICE_PASSES);
+	if (is_trained(b, s->l))
+		put_target(b, s);
+}
+
+void choice_back(struct builder *b, const struct layer_sizes *s)
+{
+	if (!is_trained(b, s->l) || !is_gathered(b, s->l))
+		return;
+	put_index_scores(b, s->l, FT_PASS_BACKWARD);
+	index_elements(b, s);
+	index_products(b, s, FT_WGRAD);
+}
+
+/* A product for each head. */
+static void by_head(struct builder *b, const char *name, const struct layer_sizes *s,
+		    int64_t n, int64_t k, bool backward)
+{
+	int64_t m = s->tokens * s->heads;
+
+	put_square(b, name, FT_DTYPES, (struct edges){ m, n, k }, s->heads);
+	if (backward && !b->plan->lora.rank)
+		put_square(b, name, FT_DTYPES, (struct edges){ m, n, k }, s->heads);
+}
+
+void absorb_keys(struct builder *b, const struct layer_sizes *s, bool backward)
+{
+	const struct ft_layer *l = s->l;
+
+	by_head(b, "absorb_keys", s, l->kv_lora_rank,
+		l->qk_head_dim - l->qk_rope_head_dim, backward);
+	put_memory(b, backward ? "latent_join_back" : "latent_join", "copy",
+		   4 * (double)(s->tokens * s->heads *
+				(l->kv_lora_rank + l->qk_rope_head_dim)),
+		   1);
+}
+
+void project_values(struct builder *b, const struct layer_sizes *s, bool backward)
+{
+	by_head(b, "project_values", s, s->l->v_head_dim, s->l->kv_lora_rank, backward);
+}
+
+double gathered_flop(const struct builder *b, const struct layer_sizes *s)
+{
+	const struct ft_layer *l = s->l;
+	int64_t all = b->plan->sequence;
+	double each = (double)b->sequences / (double)b->plan->cp;
+	double seen = each * ft_layer_pairs(l, all, l->index_topk, b->model->causal);
+	double scored = each * ft_layer_pairs(l, all, 0, b->model->causal);
+	double latent = (double)l->kv_lora_rank,
+	       k = latent + (double)l->qk_rope_head_dim;
+	double target = is_trained(b, l) ? k : 0;
+
+	if (!ft_layer_chooses(l))
+		scored = 0;
+	return ft_attention_flop(FT_PASS_FORWARD, (double)s->heads * seen, k + target,
+				 latent) +
+	       ft_attention_flop(FT_PASS_FORWARD, (double)l->index_heads * scored,
+				 (double)l->index_head_dim, 0);
+}
+
+/* The absorbed queries, attention's output in the latents' space, the choice; of an indexer that is trained its queries and
+ * keys in 16 bit, and its softmax and attention's over the chosen ones in fp32. */
+double indexed_kept(const struct builder *b, const struct layer_sizes *s)
+{
+	const struct ft_layer *l = s->l;
+	double latent = (double)l->kv_lora_rank, rope = (double)l->qk_rope_head_dim;
+	double kept;
+
+	if (!is_gathered(b, l))
+		return 0;
+	kept = 2 * (double)s->heads * (2 * latent + rope);
+	if (ft_layer_chooses(l))
+		kept += 4 * (double)l->index_topk;
+	if (is_trained(b, l))
+		kept += 2 * (double)(l->index_head_dim * (l->index_heads + 1)) +
+			8 * (double)l->index_topk;
+	return kept;
+}

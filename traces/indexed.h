@@ -1,0 +1,36 @@
+/*
+ * traces/indexed.h - attention to the tokens that an indexer chooses (DeepSeek Sparse Attention, arXiv 2512.02556)
+ *
+ * In kernels of its own each query gathers its index_topk latents, which all heads share: the up-projection of keys
+ * is applied to queries, that of values to attention's output, by one product a head (absorbed). Where a stack has
+ * no such kernels what is chosen is a mask (layout.masked_choice), as a window is.
+ */
+#ifndef TRACES_INDEXED_H
+#define TRACES_INDEXED_H
+
+#include "traces/block.h"
+
+/* Do its queries gather what they see, by kernels of their own? */
+bool is_gathered(const struct builder *b, const struct ft_layer *l);
+
+/* Attention's work over latents that all heads share. */
+void gather_latents(struct ft_work *attention, const struct ft_layer *l);
+
+/* The indexer: its products, scores of all tokens before, and the choice; backward, what its loss takes. */
+void choose_tokens(struct builder *b, const struct layer_sizes *s);
+void choice_back(struct builder *b, const struct layer_sizes *s);
+
+/* The up-projections of keys and of values, a head at a time; forward, or both gradients. */
+void absorb_keys(struct builder *b, const struct layer_sizes *s, bool backward);
+void project_values(struct builder *b, const struct layer_sizes *s, bool backward);
+
+/* Bytes that scores take while a mask is made of them, a layer at a time. */
+double choice_bytes(const struct builder *b, int64_t layer);
+
+/* FLOPs of its forward pass, but for products with weights. */
+double gathered_flop(const struct builder *b, const struct layer_sizes *s);
+
+/* Bytes a token that all this makes a layer keep, beside latents, queries and output. */
+double indexed_kept(const struct builder *b, const struct layer_sizes *s);
+
+#endif
