@@ -135,16 +135,17 @@ static void read_gemm_model(struct reader *r, struct arena *mem,
 	reader_bound(r, "noise", &m->noise, 0, 10);
 }
 
-/* {m, n, k}: how far apart rows count as being, squared; 1 as elsewhere. */
-static void read_distance(struct reader *outer, struct arena *mem,
-			  struct ft_gemm_model *m)
+/* Numbers of a block, each between two bounds; what it does not have is `otherwise`. */
+static void read_some(struct reader *outer, struct arena *mem, const char *block,
+		      const char *const *key, int n, const double bound[2],
+		      double otherwise, struct ft_number *out)
 {
-	static const char *const axes[3] = { "m", "n", "k" };
-	struct reader r = gpu_open_block(outer, mem, read_node(outer, "distance"));
+	struct reader r = gpu_open_block(outer, mem, read_node(outer, block));
 
-	for (int i = 0; i < 3; i++) {
-		m->distance[i] = read_number_or(&r, mem, axes[i], DIM_NONE, 1);
-		reader_bound(&r, axes[i], &m->distance[i], 0.01, 100);
+	for (int i = 0; i < n; i++) {
+		out[i] = read_number_or(&r, mem, key[i], DIM_NONE, otherwise);
+		if (read_has(&r, key[i]))
+			reader_bound(&r, key[i], &out[i], bound[0], bound[1]);
 	}
 	gpu_close_block(&r, outer);
 }
@@ -195,11 +196,16 @@ static void read_layouts(struct reader *outer, struct arena *mem, struct ft_gpu 
 void gpu_read_gemm(struct reader *outer, struct arena *mem, struct ft_gpu *gpu,
 		   struct gpu_rows *rows)
 {
+	static const char *const axes[] = { "m", "n", "k" };
+	static const char *const tiles[] = { "rows_32", "rows_64" };
 	struct reader r = gpu_open_block(outer, mem, read_need(outer, "gemm"));
 
 	gpu->gemm_spread = read_number(&r, mem, "spread", DIM_FRAC);
 	read_gemm_model(&r, mem, &gpu->gemm_model);
-	read_distance(&r, mem, &gpu->gemm_model);
+	read_some(&r, mem, "distance", axes, 3, (double[]){ 0.01, 100 }, 1,
+		  gpu->gemm_model.distance);
+	read_some(&r, mem, "batched_fp32", tiles, 2, (double[]){ 0.01, 1 }, 0,
+		  gpu->gemm_model.batched);
 	read_efficiency(&r, outer, mem, gpu);
 	read_sustained(&r, mem, gpu);
 	read_tuned(&r, mem, &gpu->gemm_tuned);

@@ -326,6 +326,23 @@ static const struct ft_number *unaligned_rate(const struct ft_gpu *gpu,
 	return fmod(n, 16) != 0 || fmod(k, 16) != 0 ? &gpu->gemm_unaligned : NULL;
 }
 
+/* Small groups in fp32 that one kernel runs, their rows in tiles of 32 or 64; groups may share their second operand, whose
+ * bytes bind none of them. 0: none of these, or not known. Source: measurements/probes/h200-2026-11-30-indexers-unseen. */
+static double batched_s(const struct ft_gpu *gpu, enum ft_dtype dtype,
+			const struct product *p)
+{
+	const struct ft_gemm_model *g = &gpu->gemm_model;
+	double rows = one_m(p), of_peak, flop;
+
+	of_peak = fmax(g->batched[0].value / ceil(rows / 32) / 32,
+		       g->batched[1].value / 64);
+	if (dtype != FT_FP32 || !(p->groups > 1) || p->inner || rows > 64 ||
+	    !(of_peak > 0))
+		return 0;
+	flop = 2 * p->groups * p->n * p->k;
+	return g->start_s.value + flop / of_peak / gpu->peak_flop_per_s[dtype].value;
+}
+
 bool gemm_predict(const struct ft_gpu *gpu, const struct ft_work *work,
 		  struct ft_prediction *out, struct ft_error *err)
 {
@@ -336,6 +353,11 @@ bool gemm_predict(const struct ft_gpu *gpu, const struct ft_work *work,
 
 	if (!(gpu->peak_flop_per_s[work->dtype].value > 0))
 		return no_format(gpu, work->dtype, err);
+	*out = (struct ft_prediction){ .time_s = batched_s(gpu, work->dtype, &p) };
+	if (out->time_s > 0) {
+		out->spread_frac = gpu->gemm_spread.value;
+		return true;
+	}
 	if (t && !(t = ft_gemm_rows(t, err)))
 		return false;
 	if (t) {

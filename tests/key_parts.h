@@ -51,6 +51,13 @@ static const char experts_paired[] = OSS IB "stack: nemo-24, " TRAIN(
 static const char chosen_tokens[] =
 	"{model: {name: glm-5.2, num_hidden_layers: 4, n_routed_experts: 8}, " IB
 	"stack: nemo-24, " TRAIN("4096", "16") "sharding: zero1}, " COST;
+/* Scores of an indexer in fp32, of 32 heads and of 64. */
+#define MASKED(heads) \
+	"{model: {name: glm-5.2, num_hidden_layers: 4, n_routed_experts: 8, index_n_heads: " heads \
+	"}, cluster: {gpu: h100-sxm, gpus: 1, fabric: none, node: hgx-h100}, " \
+	"stack: transformers-5-eager, " TRAIN("4096", "1") "sharding: none}, " COST
+static const char masked[] = MASKED("32");
+static const char masked_wide[] = MASKED("64");
 static const char capped[] =
 	GEMMA IB "stack: nemo-24, " TRAIN("4096", "16") "parallel: {tp: 2}}, " COST;
 static const char adapters_cp[] = LLAMA IB "stack: nemo-24, " TRAIN(
@@ -258,7 +265,8 @@ static const struct key_part parts[] = {
 	  "hw/gpus",
 	  "h100-sxm",
 	  { zero1_pipeline, chunked, fsdp_eager, experts_fp8, ddp_eager, ragged, bare,
-	    by_default, experts_grouped, wide_heads, odd, blocks, chosen_tokens } },
+	    by_default, experts_grouped, wide_heads, odd, blocks, chosen_tokens, masked,
+	    masked_wide } },
 };
 
 enum { PARTS = sizeof(parts) / sizeof(*parts) };

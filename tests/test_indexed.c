@@ -286,6 +286,29 @@ static void a_choice_may_be_a_mask(void **state)
 	}
 }
 
+/* Of several sequences each query has keys of its own in fp32: 24 bytes a number of them in time, and 4 in memory. */
+static void several_sequences_copy_the_keys(void **state)
+{
+	double copied[2];
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		char text[160];
+		struct parts p;
+
+		snprintf(
+			text, sizeof(text),
+			"{sequence_length: 512, micro_batch_size: %d, global_batch_size: "
+			"%d, sharding: none, precision: bf16}",
+			i + 1, i + 1);
+		build(&p, MODEL("1", ""), text, "transformers-5-eager", 1);
+		copied[i] = sum_of(p.graph, "index_keys").bytes;
+		drop(&p);
+	}
+	assert_true(copied[0] == 0);
+	near_frac(copied[1], 24. * 2 * TOKENS * TOKENS * INDEX_DIM, 1e-12);
+}
+
 /* FlashAttention's kernels take no mask. */
 static void a_stack_without_masks_is_refused(void **state)
 {
@@ -360,6 +383,38 @@ static void published_kernels_are_met(void **state)
 	}
 }
 
+/* Products of measurements/probes/h200-2026-11-30-indexers-unseen, one for each of so many queries. */
+static void scores_in_fp32_are_met(void **state)
+{
+	static const struct {
+		int64_t queries, heads, dim;
+		double us;
+	} row[] = { { 4096, 64, 128, 7393 }, { 2048, 64, 128, 1904 },
+		    { 4096, 32, 128, 4670 }, { 6144, 32, 128, 10452 },
+		    { 3072, 24, 128, 2574 }, { 4096, 16, 128, 4438 },
+		    { 4096, 16, 64, 2431 },  { 2048, 16, 128, 1127 } };
+	struct ft_error err;
+	struct ft_gpu *gpu = ft_gpu_load("h200", NULL, &err);
+
+	(void)state;
+	ok_or_say(gpu, err);
+	for (size_t i = 0; i < sizeof(row) / sizeof(*row); i++) {
+		struct ft_prediction p = { 0 };
+		struct ft_work w = { .kind = FT_GEMM,
+				     .dtype = FT_FP32,
+				     .gemm = { .layout = FT_FORWARD,
+					       .m = row[i].queries * row[i].heads,
+					       .n = row[i].queries,
+					       .k = row[i].dim,
+					       .groups = row[i].queries } };
+
+		assert_true(gemm_predict(gpu, &w, &p, &err));
+		near_frac(p.time_s, row[i].us / 1e6, 0.06);
+		assert_false(p.extrapolated);
+	}
+	ft_gpu_free(gpu);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -373,7 +428,9 @@ int main(void)
 		cmocka_unit_test(without_a_choice_it_is_the_dense_model),
 		cmocka_unit_test(a_choice_may_be_a_mask),
 		cmocka_unit_test(a_stack_without_masks_is_refused),
+		cmocka_unit_test(several_sequences_copy_the_keys),
 		cmocka_unit_test(published_kernels_are_met),
+		cmocka_unit_test(scores_in_fp32_are_met),
 	};
 
 	return cmocka_run_group_tests_name("indexed", tests, NULL, NULL);

@@ -73,6 +73,8 @@ static void a_gpu_by_another_is_held_to_its_bounds(void **state)
 		{ "gemm.grouped_sharpness: 0", "grouped_sharpness" },
 		{ "gemm.wave_loss: 2", "wave_loss" },
 		{ "gemm.distance: {m: 1000}", "m" },
+		{ "gemm.batched_fp32: {rows_32: 2}", "rows_32" },
+		{ "gemm.batched_fp32: {rows_16: 0.4}", "rows_16" },
 		{ "gemm.tuned: {bf16: 1}", "needs 'sources'" },
 		{ "gemm.tuned: {bf16: 1, sources: x}", "needs 'sources'" },
 		{ "gemm.tuned: {bf16: 1, sources: [[x]]}", "is a list of words" },

@@ -11,6 +11,8 @@
  */
 #include "traces/indexed.h"
 
+#include <math.h>
+
 enum { CHOICE_PASSES = 3 };
 
 bool is_gathered(const struct builder *b, const struct ft_layer *l)
@@ -101,15 +103,25 @@ static void index_elements(struct builder *b, const struct layer_sizes *s)
 
 /*
  * As Transformers' classes choose, without gradients: scores of all tokens in fp32, head by head, scaled, cut off at 0 and summed
- * by their weights; the choice by a sort, and a mask of it. Bytes as a copy moves them in their time: a number of the
- * indexer's queries, a score, a pair of tokens, and a chosen one. Source: modeling_deepseek_v32.py of Transformers 5.17
- * (read 2026-11-30) and measurements/traces/h200-transformers-deepseek-v3.2-*, -glm-dsa-*.
+ * by their weights; the choice by a sort, and a mask of it. Of several sequences each query has a copy of all keys of its
+ * own, as the product is told to spread them over two dimensions. Bytes as a copy moves them in their time: a number of the
+ * indexer's queries, one of such keys, a score, a pair of tokens, and a chosen one. Source: modeling_deepseek_v32.py of
+ * Transformers 5.17 (read 2026-11-30), measurements/traces/h200-transformers-deepseek-v3.2-*, -glm-dsa-*, and, of the keys,
+ * measurements/probes/h200-2026-11-30-indexers-unseen.jsonl.gz.
  */
 static const struct mask_made {
-	double turned, scaled, summed, pair, chosen;
+	double turned, spread, scaled, summed, pair, chosen;
 	int turns, scales, choices; /* launches */
-} by_operations = { 55, 16, 5, 100, 180, 14, 2, 40 },
-  compiled = { 7, 8, 5, 60, 180, 2, 1, 30 };
+} by_operations = { 55, 24, 16, 5, 100, 180, 14, 2, 40 },
+  compiled = { 7, 24, 8, 5, 60, 180, 2, 1, 30 };
+
+/* Numbers of keys that are copied, one set for each query. */
+static double spread_keys(const struct builder *b, const struct layer_sizes *s)
+{
+	return b->sequences > 1 ? (double)s->tokens * (double)b->plan->sequence *
+					  (double)s->l->index_head_dim :
+				  0;
+}
 
 static void make_mask(struct builder *b, const struct layer_sizes *s)
 {
@@ -125,6 +137,8 @@ static void make_mask(struct builder *b, const struct layer_sizes *s)
 		       2 * (double)l->index_head_dim, 1, false);
 	put_memory(b, "index_rotary", "copy",
 		   m->turned * (double)(rows * l->index_head_dim), m->turns);
+	if (spread_keys(b, s) > 0)
+		put_memory(b, "index_keys", "copy", m->spread * spread_keys(b, s), 1);
 	put_square(b, "index_scores", FT_FP32,
 		   (struct edges){ rows, all, l->index_head_dim }, s->tokens);
 	put_memory(b, "index_scale", "mul", m->scaled * scores, m->scales);
@@ -137,9 +151,12 @@ double choice_bytes(const struct builder *b, int64_t layer)
 {
 	struct layer_sizes s = sizes_of(b, layer);
 
+	double scores =
+		(double)(s.tokens * s.l->index_heads) * (double)b->plan->sequence;
+
 	if (!ft_layer_chooses(s.l) || is_gathered(b, s.l))
 		return 0;
-	return 8 * (double)(s.tokens * s.l->index_heads) * (double)b->plan->sequence;
+	return 4 * fmax(2 * scores, scores + spread_keys(b, &s));
 }
 
 void choose_tokens(struct builder *b, const struct layer_sizes *s)

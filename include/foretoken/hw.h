@@ -39,6 +39,8 @@ struct ft_gemm_model {
 	struct ft_number split;		    /* cost of adding up split inner sums */
 	struct ft_number noise;		    /* relative noise of the measured rows */
 	struct ft_number distance[3];	    /* of rows in m, n, k: factors on squares */
+	/* in fp32, groups of 64 rows at most in one kernel: of peak, in tiles of 32 and of 64 rows; 0: unknown */
+	struct ft_number batched[2];
 };
 
 /* Measured products C[m,n] = A[m,k] B[k,n], whatever layer they came from. */
