@@ -7,8 +7,10 @@
  * torchtitan/config/job_config.py (pytorch/torchtitan, commit 000204a4); NeMo and Megatron
  * Bridge take the fields of Megatron Core's ModelParallelConfig and TransformerConfig; Primus
  * takes Megatron-LM's arguments, with underscores, as overrides of its module pre_trainer.
- * Those of experts, optimizers and host memory were read on 2026-11-23. What an interleaved
- * pipeline takes: megatron/core/pipeline_parallel/schedules.py, read on 2026-11-30.
+ * Those of experts, optimizers and host memory were read on 2026-11-23. What pipelines
+ * take: megatron/core/pipeline_parallel/schedules.py, read on 2026-11-30; what dispatchers take:
+ * megatron/core/transformer/transformer_config.py and moe/token_dispatcher.py, on 2026-11-30; keys of Primus that are
+ * not the arguments' names (fp8, overlap_p2p_comm): its configs/modules/megatron/trainer_base.yaml, on 2026-11-30.
  * What has no name there is said in a comment, and nothing is made up for it.
  */
 #include <inttypes.h>
@@ -197,19 +199,30 @@ static void megatron_replicas(struct sheet *t)
 		emit(t, "overlap_param_gather", "%s", "");
 }
 
+/* Megatron Core sends beside kernels in interleaved pipelines alone, one message by one. */
 static void megatron_messages(struct sheet *t)
 {
 	const struct ft_plan *p = t->p;
+	bool beside = p->overlap_pp && p->vpp > 1;
 
 	if (p->pp == 1)
 		return;
+	if (p->overlap_pp && !beside)
+		emit_unknown(t, "overlap.pp: true; Megatron Core has it in interleaved "
+				"pipelines only");
 	if (t->of == FT_NEMO)
-		emit(t, "overlap_p2p_comm", "%s", p->overlap_pp ? "true" : "false");
-	else if (!p->overlap_pp && p->pp == 2 && p->vpp > 1)
+		emit(t, "overlap_p2p_comm", "%s", beside ? "true" : "false");
+	if (t->of == FT_NEMO)
+		emit(t, "batch_p2p_comm", "%s", beside ? "false" : "true");
+	if (t->of == FT_NEMO || p->overlap_pp)
+		return;
+	if (p->pp == 2 && p->vpp > 1)
 		emit_unknown(t,
 			     "overlap.pp: false; Megatron interleaves two stages with "
 			     "it only");
-	else if (!p->overlap_pp)
+	else if (t->of == FT_PRIMUS)
+		emit(t, "overlap_p2p_comm", "false");
+	else
 		emit(t, "no_overlap_p2p_communication", "%s", "");
 }
 
@@ -339,23 +352,39 @@ static void megatron_documents(struct sheet *t)
 		emit_unknown(t, "document_length: %" PRId64, t->p->document);
 }
 
+/* The flexible dispatcher is for two ranks or more; DeepEP pads nothing. */
+static void megatron_dispatcher(struct sheet *t)
+{
+	const struct ft_plan *p = t->p;
+	const char *backend =
+		p->dispatcher == FT_DISPATCH_DEEPEP ? "deepep" : "hybridep";
+	bool flex = p->dispatcher != FT_DISPATCH_ALLTOALL && p->ep * p->etp > 1;
+
+	emit(t, "moe_token_dispatcher_type", "%s", flex ? "flex" : "alltoall");
+	if (flex)
+		emit(t, "moe_flex_dispatcher_backend", "%s", backend);
+	else if (p->dispatcher != FT_DISPATCH_ALLTOALL)
+		emit_unknown(t, "moe_dispatcher: %s of one rank", backend);
+	if (p->capacity_factor > 0 && flex && p->dispatcher == FT_DISPATCH_DEEPEP) {
+		emit_unknown(t,
+			     "moe_capacity_factor: %g with deepep, which Megatron "
+			     "refuses to pad",
+			     p->capacity_factor);
+	} else if (p->capacity_factor > 0) {
+		emit(t, "moe_expert_capacity_factor", "%g", p->capacity_factor);
+		emit(t, "moe_pad_expert_input_to_capacity", "%s", "");
+	}
+}
+
 static void megatron_experts(struct sheet *t)
 {
 	const struct ft_plan *p = t->p;
 
 	if (!emit_routed(t))
 		return;
-	emit(t, "moe_token_dispatcher_type", "%s",
-	     p->dispatcher == FT_DISPATCH_ALLTOALL ? "alltoall" : "flex");
-	if (p->dispatcher != FT_DISPATCH_ALLTOALL)
-		emit(t, "moe_flex_dispatcher_backend", "%s",
-		     p->dispatcher == FT_DISPATCH_DEEPEP ? "deepep" : "hybridep");
+	megatron_dispatcher(t);
 	if (p->grouped_experts)
 		emit(t, "moe_grouped_gemm", "%s", "");
-	if (p->capacity_factor > 0) {
-		emit(t, "moe_expert_capacity_factor", "%g", p->capacity_factor);
-		emit(t, "moe_pad_expert_input_to_capacity", "%s", "");
-	}
 	if (p->force_balance)
 		emit(t, "moe_router_force_load_balancing", "%s", "");
 	if (p->fused_experts)

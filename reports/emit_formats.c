@@ -33,7 +33,7 @@ void emit_megatron_precision(struct sheet *t)
 		emit(t, "bf16", "%s", "");
 	if (p->precision == FT_FP8 || p->precision == FT_FP8_BLOCK128 ||
 	    p->precision == FT_MXFP8) {
-		emit(t, t->of == FT_NEMO ? "fp8" : "fp8_format", "hybrid");
+		emit(t, t->of == FT_PRIMUS ? "fp8" : "fp8_format", "hybrid");
 		emit(t, "fp8_recipe", "%s", ft_scaling_name(p->scaling));
 		megatron_narrow_weights(t);
 	} else if (ft_dtype_bytes(p->precision) < 1) {

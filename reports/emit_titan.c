@@ -3,8 +3,9 @@
  *
  * Names: torchtitan/config/job_config.py (pytorch/torchtitan, commit 000204a4, read on
  * 2026-11-22; expert_parallel_comm_backend, moe_force_load_balance and dtype on 2026-11-23).
- * What it refuses at its start, read on 2026-11-30: torchtitan/distributed/parallel_dims.py, and
- * PyTorch's torch/distributed/pipelining/schedules.py.
+ * What it refuses at its start, read on 2026-11-30: torchtitan/distributed/parallel_dims.py and
+ * tensor_parallel.py, torchtitan/models/llama3/infra/parallelize.py, and PyTorch's
+ * torch/distributed/pipelining/schedules.py.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -75,6 +76,9 @@ static void titan_shards_otherwise(struct sheet *t, bool fsdp)
 			     "sharding: %s with cp %" PRId64
 			     "; torchtitan shards weights over cp",
 			     ft_sharding_name(p->sharding), p->cp);
+	else if (p->sharding == FT_DDP && p->dp > 1 && p->dp < p->ranks)
+		emit_unknown(t, "sharding: ddp beside other parallelism, which "
+				"torchtitan refuses");
 	if (fsdp && p->sync_last && p->micro_batches > 1)
 		emit_unknown(t, "sync_each_micro_batch: false");
 	if (p->sharding == FT_ZERO1 || p->sharding == FT_ZERO2)
@@ -259,6 +263,8 @@ void emit_titan(struct sheet *t)
 	titan_sharding(t);
 	titan_experts(t);
 	titan_recompute(t);
+	if (p->overlap_tp && p->tp > 1) /* the compiler does it */
+		fputs("\n[compile]\nenable = true\n", t->out);
 	if (emit_routed(t) && p->force_balance)
 		fputs("\n[debug]\nmoe_force_load_balance = true\n", t->out);
 	titan_rest(t);

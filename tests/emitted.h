@@ -47,6 +47,24 @@ static void megatron_groups(struct lines *l)
 			pp, m % pp, n));
 }
 
+/* Messages run beside kernels in interleaved pipelines alone. */
+static void megatron_messages(struct lines *l)
+{
+	const struct ft_plan *p = l->p;
+	bool beside = p->overlap_pp && p->vpp > 1, nemo = l->of == FT_NEMO;
+	bool apart =
+		p->pp > 1 && !nemo && !p->overlap_pp && !(p->pp == 2 && p->vpp > 1);
+
+	is(l, p->pp > 1 && nemo, "overlap_p2p_comm", beside ? "true" : "false");
+	is(l, p->pp > 1 && nemo, "batch_p2p_comm", beside ? "false" : "true");
+	no_name(l, p->pp > 1 && p->overlap_pp && p->vpp == 1,
+		"overlap.pp: true; Megatron Core has it in interleaved pipelines only");
+	is(l, apart && l->of == FT_MEGATRON, "no_overlap_p2p_communication", "");
+	is(l, apart && l->of == FT_PRIMUS, "overlap_p2p_comm", "false");
+	no_name(l, p->pp == 2 && p->vpp > 1 && !nemo && !p->overlap_pp,
+		"overlap.pp: false; Megatron interleaves two stages with it only");
+}
+
 static void megatron_split(struct lines *l)
 {
 	const struct ft_plan *p = l->p;
@@ -81,14 +99,7 @@ static void megatron_split(struct lines *l)
 	   "");
 	no_name(l, p->tp > 1 && p->overlap_tp && !p->sequence_parallel,
 		"overlap.tp: true without sequence_parallel, which Megatron refuses");
-	is(l, p->pp > 1 && l->of == FT_NEMO, "overlap_p2p_comm",
-	   p->overlap_pp ? "true" : "false");
-	is(l,
-	   p->pp > 1 && l->of != FT_NEMO && !p->overlap_pp &&
-		   !(p->pp == 2 && p->vpp > 1),
-	   "no_overlap_p2p_communication", "");
-	no_name(l, p->pp == 2 && p->vpp > 1 && l->of != FT_NEMO && !p->overlap_pp,
-		"overlap.pp: false; Megatron interleaves two stages with it only");
+	megatron_messages(l);
 	is(l, p->ep > 1 && p->overlap_ep && ft_plan_pairs(p),
 	   "overlap_moe_expert_parallel_comm", "");
 	no_name(l, p->ep > 1 && p->overlap_ep && !ft_plan_pairs(p),
@@ -188,17 +199,27 @@ static void megatron_recompute(struct lines *l)
 static void megatron_experts(struct lines *l)
 {
 	const struct ft_plan *p = l->p;
-	bool flex = p->dispatcher != FT_DISPATCH_ALLTOALL;
+	bool fast = p->dispatcher != FT_DISPATCH_ALLTOALL;
+	bool flex = fast && (p->ep > 1 || p->etp > 1);
+	bool deepep = p->dispatcher == FT_DISPATCH_DEEPEP,
+	     padded = p->capacity_factor > 0;
+	const char *factor = arena_printf(l->mem, "%g", p->capacity_factor);
 
 	if (!l->routed)
 		return;
 	is(l, true, "moe_token_dispatcher_type", flex ? "flex" : "alltoall");
-	is(l, flex, "moe_flex_dispatcher_backend",
-	   p->dispatcher == FT_DISPATCH_DEEPEP ? "deepep" : "hybridep");
+	is(l, flex, "moe_flex_dispatcher_backend", deepep ? "deepep" : "hybridep");
+	no_name(l, fast && !flex,
+		deepep ? "moe_dispatcher: deepep of one rank" :
+			 "moe_dispatcher: hybridep of one rank");
 	is(l, p->grouped_experts, "moe_grouped_gemm", "");
-	is(l, p->capacity_factor > 0, "moe_expert_capacity_factor",
-	   arena_printf(l->mem, "%g", p->capacity_factor));
-	is(l, p->capacity_factor > 0, "moe_pad_expert_input_to_capacity", "");
+	is(l, padded && !(flex && deepep), "moe_expert_capacity_factor", factor);
+	is(l, padded && !(flex && deepep), "moe_pad_expert_input_to_capacity", "");
+	no_name(l, padded && flex && deepep,
+		arena_printf(l->mem,
+			     "moe_capacity_factor: %s with deepep, which Megatron "
+			     "refuses to pad",
+			     factor));
 	is(l, p->force_balance, "moe_router_force_load_balancing", "");
 	no_name(l, p->fused_experts, "fused_experts: true");
 }
@@ -214,7 +235,7 @@ static void megatron_formats(struct lines *l)
 	is(l, true, p->precision == FT_FP16 ? "fp16" : "bf16", "");
 	no_name(l, p->precision == FT_FP16 && l->routed,
 		"fp16 with experts, which Megatron groups and spreads in bf16 alone");
-	is(l, fp8, "fp8_format", "hybrid");
+	is(l, fp8, l->of == FT_PRIMUS ? "fp8" : "fp8_format", "hybrid");
 	is(l, fp8, "fp8_recipe", ft_scaling_name(p->scaling));
 	no_name(l, alone && p->sharding == FT_DDP,
 		"weights in 8 bit alone, without a distributed optimizer");

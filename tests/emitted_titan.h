@@ -79,6 +79,9 @@ static void titan_sharding(struct lines *l)
 			     "sharding: ddp with cp %lld; torchtitan shards weights "
 			     "over cp",
 			     (long long)p->cp));
+	no_name(l,
+		p->sharding == FT_DDP && p->cp == 1 && p->dp > 1 && p->tp * p->pp > 1,
+		"sharding: ddp beside other parallelism, which torchtitan refuses");
 	no_name(l, fsdp && p->sync_last && p->micro_batches > 1,
 		"sync_each_micro_batch: false");
 	is_int(l, !odd, "data_parallel_replicate_degree", p->dp / shard);
@@ -151,6 +154,9 @@ static void titan(struct lines *l)
 		"master_dtype: fp16");
 	is_int(l, true, "tensor_parallel_degree", p->tp);
 	is(l, p->tp > 1 && p->overlap_tp, "enable_async_tensor_parallel", "");
+	if (p->tp > 1 && p->overlap_tp)
+		line(l, "[compile]");
+	is(l, p->tp > 1 && p->overlap_tp, "enable", "");
 	is_int(l, true, "context_parallel_degree", p->cp);
 	no_name(l, !wide,
 		arena_printf(l->mem, "precision: %s, scaling %s",
