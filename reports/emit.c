@@ -8,8 +8,8 @@
  * Bridge take the fields of Megatron Core's ModelParallelConfig and TransformerConfig; Primus
  * takes Megatron-LM's arguments, with underscores, as overrides of its module pre_trainer.
  * Those of experts, optimizers and host memory were read on 2026-11-23. What pipelines
- * take: megatron/core/pipeline_parallel/schedules.py, read on 2026-11-30; what dispatchers take:
- * megatron/core/transformer/transformer_config.py and moe/token_dispatcher.py, on 2026-11-30; keys of Primus that are
+ * take: megatron/core/pipeline_parallel/schedules.py, read on 2026-11-30; what modules and dispatchers
+ * take: megatron/core/transformer/transformer_config.py and moe/token_dispatcher.py, on 2026-11-30; keys of Primus that are
  * not the arguments' names (fp8, overlap_p2p_comm): its configs/modules/megatron/trainer_base.yaml, on 2026-11-30.
  * What has no name there is said in a comment, and nothing is made up for it.
  */
@@ -315,6 +315,21 @@ static void megatron_modules(struct sheet *t)
 		emit_unknown(t, "recompute_modules: names of another framework");
 }
 
+/* Of modules: what Megatron Core refuses. */
+static void megatron_refused_modules(struct sheet *t)
+{
+	const struct ft_plan *p = t->p;
+	bool act = p->recompute_modules & FT_MODULE_ACTIVATION && emit_routed(t);
+
+	if (act && !p->grouped_experts)
+		emit_unknown(t, "recompute_modules: moe_act without grouped_experts, "
+				"which Megatron refuses");
+	if ((act || p->recompute_modules & FT_MODULE_NORM) && p->precision == FT_FP8 &&
+	    p->scaling == FT_SCALING_DELAYED)
+		emit_unknown(t, "recompute_modules: moe_act or layernorm with "
+				"fp8_recipe: delayed, which Megatron refuses");
+}
+
 /* Megatron counts them by chunk of each stage. */
 static void megatron_layers_again(struct sheet *t)
 {
@@ -339,8 +354,10 @@ static void megatron_recompute(struct sheet *t)
 	if (p->recompute == FT_RECOMPUTE_NONE)
 		return;
 	emit(t, "recompute_granularity", "%s", ft_recompute_name(p->recompute));
-	if (p->recompute == FT_RECOMPUTE_SELECTIVE && p->recompute_modules)
+	if (p->recompute == FT_RECOMPUTE_SELECTIVE) {
 		megatron_modules(t);
+		megatron_refused_modules(t);
+	}
 	if (p->recompute == FT_RECOMPUTE_FULL)
 		megatron_layers_again(t);
 }

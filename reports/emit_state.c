@@ -28,14 +28,15 @@ void emit_megatron_state(struct sheet *t)
 		emit_unknown(t, "master_dtype: fp32, not remainders");
 }
 
-/* Megatron Core's model configuration has names for it, of one stage. */
+/* Megatron Core's model configuration has names for it, of one stage, of fewer layers than all, and without recomputation. */
 static void offload_layers(struct sheet *t)
 {
 	const struct ft_plan *p = t->p;
 
 	if (!p->offload_layers)
 		return;
-	if (t->of != FT_NEMO || p->pp > 1) {
+	if (t->of != FT_NEMO || p->pp > 1 || p->recompute != FT_RECOMPUTE_NONE ||
+	    p->offload_layers == t->s->model->n_layers) {
 		emit_unknown(t, "offload_layers: %" PRId64, p->offload_layers);
 		return;
 	}

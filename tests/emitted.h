@@ -172,6 +172,15 @@ static void megatron_modules(struct lines *l)
 	   plain ? list : arena_printf(l->mem, "[%s]", list));
 	no_name(l, l->p->recompute_modules & FT_MODULE_OPS,
 		"recompute_modules: names of another framework");
+	no_name(l, strstr(list, "moe_act") && !l->p->grouped_experts,
+		"recompute_modules: moe_act without grouped_experts, which Megatron "
+		"refuses");
+	no_name(l,
+		(strstr(list, "moe_act") || strstr(list, "layernorm")) &&
+			strcmp(ft_dtype_name(l->p->precision), "fp8") == 0 &&
+			strcmp(ft_scaling_name(l->p->scaling), "delayed") == 0,
+		"recompute_modules: moe_act or layernorm with fp8_recipe: delayed, "
+		"which Megatron refuses");
 }
 
 static void megatron_recompute(struct lines *l)
@@ -269,6 +278,8 @@ static void megatron_rest(struct lines *l)
 	bool nemo = l->of == FT_NEMO, fsdp = p->sharding == FT_FSDP;
 	bool narrow = p->attention_precision == FT_FP8, waits = p->offload_layers > 0;
 	bool muon = p->optimizer == FT_MUON;
+	bool moved = waits && nemo && p->pp == 1 && p->recompute == FT_RECOMPUTE_NONE &&
+		     p->offload_layers < l->s->model->n_layers;
 
 	is(l, !p->indexer_loss, "dsa_indexer_loss_coeff", "0.0");
 	is(l, p->fp8_gates, "activation_func_fp8_input_store", "");
@@ -278,14 +289,12 @@ static void megatron_rest(struct lines *l)
 	is(l, narrow && nemo, "fp8_dot_product_attention", "true");
 	no_name(l, narrow && !nemo, "attention_precision: fp8");
 	no_name(l, p->expert_precision != p->precision, "expert_precision: bf16");
-	is(l, waits && nemo && p->pp == 1, "cpu_offloading", "true");
-	is_int(l, waits && nemo && p->pp == 1, "cpu_offloading_num_layers",
-	       p->offload_layers);
-	is(l, waits && nemo && p->pp == 1, "cpu_offloading_activations", "true");
-	is(l, waits && nemo && p->pp == 1, "cpu_offloading_weights", "false");
+	is(l, moved, "cpu_offloading", "true");
+	is_int(l, moved, "cpu_offloading_num_layers", p->offload_layers);
+	is(l, moved, "cpu_offloading_activations", "true");
+	is(l, moved, "cpu_offloading_weights", "false");
 	no_name_of(l, p->document > 0, "document_length: ", p->document);
-	no_name_of(l, waits && !(nemo && p->pp == 1),
-		   "offload_layers: ", p->offload_layers);
+	no_name_of(l, waits && !moved, "offload_layers: ", p->offload_layers);
 	no_name(l, p->graphs != FT_GRAPHS_NONE,
 		arena_printf(l->mem, "cuda_graphs: %s", ft_graphs_name(p->graphs)));
 	is(l, muon && !nemo && p->sharding == FT_DDP, "optimizer", "muon");
