@@ -144,6 +144,11 @@ const char *ft_verdict_sentence(const struct ft_verdict *v, const char *const *l
 			 "%.*s alone has a plan that fits in memory. USD per "
 			 "million tokens, P50 (P10 to P90): %.4g (%.4g to %.4g).",
 			 first, label[a], p50[a], p10[a], p90[a]);
+	else if (twins(p, a, b))
+		snprintf(text, FT_SENTENCE,
+			 "%.*s and %.*s cost the same in every draw. USD per million "
+			 "tokens, P50 (P10 to P90): %.4g (%.4g to %.4g).",
+			 first, label[a], second, label[b], p50[a], p10[a], p90[a]);
 	else
 		snprintf(
 			text, FT_SENTENCE,

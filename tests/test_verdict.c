@@ -244,6 +244,25 @@ static void a_verdict_is_that_of_its_draws(void **state)
 	assert_true(ties > 3 && ties < DRAWS - 10 && few > 2);
 }
 
+/* The same scenario twice: neither is the cheaper one. */
+static void equals_are_said_to_cost_the_same(void **state)
+{
+	const struct ft_scenario *s[] = { made.s[1], made.s[1] };
+	struct ft_outcome o[] = { made.o[1], made.o[1] };
+	const char *const label[] = { "one", "other" };
+	char text[FT_SENTENCE];
+	struct ft_error err;
+	struct ft_verdict v;
+
+	(void)state;
+	o[0].fits = o[1].fits = true;
+	ok_or_say(ft_study_verdict(s, o, 2, ODDS, &v, &err), err);
+	assert_true(v.tie && v.n_fit == 2);
+	ft_verdict_sentence(&v, label, text);
+	if (strncmp(text, "one and other cost the same in every draw. USD ", 47) != 0)
+		fail_msg("%s", text);
+}
+
 /* ---- where the time differs ------------------------------------------------------------- */
 
 /* Nanoseconds of a GPU for a token. */
@@ -341,6 +360,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_verdict_is_that_of_its_draws),
+		cmocka_unit_test(equals_are_said_to_cost_the_same),
 		cmocka_unit_test(differences_add_up),
 	};
 
