@@ -24,6 +24,7 @@ bool file_fail(struct ft_error *err, const struct ft_mark *at, const char *what,
 	ft_fail(err, at, "%s%s", what, strerror(why));
 	err->of_system = why != ENOENT && why != ENOTDIR && why != EISDIR &&
 			 why != EACCES && why != ENAMETOOLONG;
+	err->missing = !err->of_system;
 	return false;
 }
 

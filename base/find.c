@@ -163,8 +163,8 @@ static const char *find_path(struct arena *mem, const char *name,
 	return NULL;
 }
 
-const char *file_find(struct arena *mem, const char *folder, const char *name,
-		      const struct ft_mark *at, struct ft_error *err)
+static const char *find(struct arena *mem, const char *folder, const char *name,
+			const struct ft_mark *at, struct ft_error *err)
 {
 	const char *path, *near, **known;
 	struct ft_error ignored;
@@ -197,4 +197,14 @@ const char *file_find(struct arena *mem, const char *folder, const char *name,
 		ft_fail(err, at, "unknown name '%s' in %s/; known: %s", name, folder,
 			n ? text_join(mem, known, n) : "none");
 	return NULL;
+}
+
+const char *file_find(struct arena *mem, const char *folder, const char *name,
+		      const struct ft_mark *at, struct ft_error *err)
+{
+	const char *path = find(mem, folder, name, at, err);
+
+	if (!path)
+		err->missing = !err->of_system;
+	return path;
 }

@@ -5,7 +5,7 @@
  * calling thread watches: it commits what has gathered once a second, tells progress,
  * and stops at SIGINT or SIGTERM when it was asked to. A run's key is the digest of all
  * that it was made from, so that a sweep goes on where it was stopped, and runs again
- * what has changed since. What a plan cannot be is kept as a row with its error; what
+ * what has changed since. What a scenario or plan cannot be is kept as a row with its error; what
  * could not be read is not kept, and is tried again by the next sweep.
  *
  * Shared by ranks (study/ranks.h), rank 0 does all that and takes the results of the others,
@@ -106,7 +106,7 @@ static const char **values(const struct grid *g, struct arena *mem,
 }
 
 /* Loaded and its key found; NULL: the scenario could not be loaded, as a->why says. true:
- * all its parts could be read, so that the key holds. */
+ * all its parts could be read, or it was refused before that, so that the key holds. */
 static bool load(const struct job *j, struct ft_shelf *shelf, const char **sets,
 		 struct answer *a)
 {
@@ -122,8 +122,9 @@ static bool load(const struct job *j, struct ft_shelf *shelf, const char **sets,
 		ft_scenario_free((struct ft_scenario *)a->scenario);
 		a->scenario = NULL;
 	}
-	a->kept = seen.parts_read;
-	return seen.parts_read;
+	a->kept = seen.parts_read ||
+		  grid_refused(&j->grid, j->text, a->row.settings, &a->why, a->row.key);
+	return a->kept;
 }
 
 /* Simulates a scenario that was loaded. All but the outcome is in mem. */

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/digest.h"
 #include "base/text.h"
 
 static const double MOST_RUNS = 1e7;
@@ -162,4 +163,21 @@ const char *grid_settings(const struct grid *g, struct arena *mem, size_t i,
 		text = arena_printf(mem, "%s%s%s", text, a ? " " : "", set);
 	}
 	return text;
+}
+
+bool grid_refused(const struct grid *g, const char *text, const char *settings,
+		  const struct ft_error *why, char key[33])
+{
+	struct ft_digest of = { 0 };
+
+	if (why->missing || why->of_system ||
+	    (why->file[0] && strcmp(why->file, g->sweep->scenario) != 0 &&
+	     !text_begins_with(why->file, "--")))
+		return false;
+	digest_text(&of, ft_version_build());
+	digest_text(&of, text);
+	digest_text(&of, settings);
+	digest_text(&of, why->text);
+	digest_hex(&of, key);
+	return true;
 }

@@ -34,4 +34,9 @@ void grid_release(struct grid *grid);
 const char *grid_settings(const struct grid *grid, struct arena *mem, size_t i,
 			  const char **sets);
 
+/* The key of a combination that is refused for what the scenario (its text) or a setting says, such as a GPU under another vendor's
+ * stack. It holds no files, as such a combination is looked at anew each time. false: the mistake is in a file, or for the lack of one. */
+bool grid_refused(const struct grid *grid, const char *text, const char *settings,
+		  const struct ft_error *why, char key[33]);
+
 #endif

@@ -97,6 +97,19 @@ ok "a book that is not there is not stored" says "0 run, 0 already in the databa
 cp cost/prices/neocloud-2024-10.yaml "$tmp/book.yaml"
 ok "and is run once it is there" says "1 run, 0 already in the database, 0 failed" $f sweep $a --vary cost.prices="$tmp/book.yaml" --db "$tmp/b.db"
 
+# ---- what does not go together is a row, as what a plan cannot be is
+cat >"$tmp/gpus.yaml" <<'END'
+model: llama3-8b
+cluster: {gpu: h100-sxm, gpus: 8}
+training: {sequence_length: 4096, global_batch_size: 8, sharding: fsdp}
+END
+pairs() { $f sweep "$tmp/gpus.yaml" --vary cluster.gpu=h100-sxm,mi300x --vary stack=megatron-core,primus-megatron-rocm7 --db "$tmp/p.db"; }
+ok "a GPU under another vendor's stack fails" says "2 run, 0 already in the database, 2 failed: see column error" pairs
+ok "and is a row" is 2 "$tmp/p.db" "select count(*) from runs where error like '%GPUs only%'"
+ok "that is there the next time" says "0 run, 4 already in the database, 0 failed (2 before): see column error" pairs
+ok "so is a rent whose book has no use for a key" says "1 run, 0 already in the database, 1 failed: see column error" $f sweep "$tmp/gpus.yaml" --vary cost.prices=rent-2026,neocloud-2026-09 --set cost.horizon='3 y' --db "$tmp/p.db"
+ok "a name that is not known is not stored" says "1 run, 0 already in the database, 0 failed, 1 could not be read and are not stored" $f sweep "$tmp/gpus.yaml" --vary cluster.gpu=h200,h201 --db "$tmp/p.db"
+
 # ---- mistakes
 ok "a misspelt key fails and is told" told 1 "did you mean 'parallel'" $f sweep $a --vary training.paralel.tp=4,8 --db "$tmp/m.db"
 ok "a scenario that is not there" told 1 "No such file" $f sweep "$tmp/none.yaml" --vary cluster.gpus=8 --db "$tmp/m.db"

@@ -43,6 +43,7 @@ struct ft_error {
 	int line, column; /* 0 when unknown */
 	char text[4096];  /* one clause, no newline, no full stop */
 	bool of_system;	  /* something could not be read: no mistake of the input's */
+	bool missing;	  /* a file or a name that is not there, or may not be read */
 };
 
 /* Fill *err; returns false, so that a caller can write: return ft_fail(...).
