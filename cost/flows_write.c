@@ -83,6 +83,15 @@ static double covered(double start, double end, int month)
 	return fmax(0, fmin(end, month + 1.0) - fmax(start, month));
 }
 
+/* Whole cents of what has come so far, less those that were written: so that months add up to the cent. */
+static double cents_more(double so_far, double *written)
+{
+	double usd = round(100 * so_far) / 100 - *written;
+
+	*written += usd;
+	return usd;
+}
+
 /* What is paid at once is used up evenly from then to the end; a residual value is
  * what is not used up. */
 static void write_flow(const struct writing *w, const struct ft_flow *f, double end,
@@ -90,6 +99,7 @@ static void write_flow(const struct writing *w, const struct ft_flow *f, double 
 {
 	bool once = f->months == 0;
 	double from = f->account == FT_ACCOUNT_RESALE ? start : f->month;
+	double so_far = 0, written = 0;
 	int last = (int)ceil(end);
 
 	for (int m = 0; m < last; m++) {
@@ -97,10 +107,11 @@ static void write_flow(const struct writing *w, const struct ft_flow *f, double 
 			once ? covered(from, end, m) / (end - from) :
 			       covered(f->month, f->month + f->months, m) / f->months;
 		int paid = f->account == FT_ACCOUNT_RESALE ? last - 1 : (int)f->month;
+		double used = cents_more(so_far += f->usd * share, &written);
 
 		if (once && m == paid)
 			line(w, f->account, m, f->usd, 0);
-		line(w, f->account, m, once ? 0 : f->usd * share, f->usd * share);
+		line(w, f->account, m, once ? 0 : used, used);
 	}
 }
 

@@ -158,6 +158,7 @@ ok "flows are written" sh -c "$f simulate $a --flows $tmp/f.csv >/dev/null && he
 periods() { # each a month, one after the other, and both costs add up to the same
 	python3 - "$tmp/f.csv" <<-END
 	import csv, sys
+	from decimal import Decimal
 	billed = effective = 0
 	months = set()
 	for r in csv.DictReader(open(sys.argv[1])):
@@ -165,10 +166,10 @@ periods() { # each a month, one after the other, and both costs add up to the sa
 	    assert r["ChargePeriodStart"][7:] == r["ChargePeriodEnd"][7:] == "-01T00:00:00Z"
 	    assert month("ChargePeriodEnd") == month("ChargePeriodStart") + 1, r
 	    months.add(month("ChargePeriodStart"))
-	    billed += float(r["BilledCost"])
-	    effective += float(r["EffectiveCost"])
+	    billed += Decimal(r["BilledCost"])
+	    effective += Decimal(r["EffectiveCost"])
 	assert max(months) - min(months) + 1 == len(months) >= 48
-	assert abs(billed / effective - 1) < 1e-6, (billed, effective)
+	assert billed == effective, (billed, effective) # to the cent
 	END
 }
 ok "a line is of one month, and none is left out" periods
