@@ -155,6 +155,9 @@ bool html_fleets(struct page *p)
 		html_table_end(p);
 		if (money_none_keeps(asked))
 			fputs("<p>" NONE_KEEPS "</p>\n", p->out);
+		if (asked->left_out)
+			fprintf(p->out, "<p>" LEFT_OUT "</p>\n",
+				(long long)asked->left_out);
 	}
 	return true;
 }

@@ -68,6 +68,8 @@ static void say_limits(FILE *out, const struct ft_run_answer *a)
 			fprintf(out, "%s: beyond the %s\n", a->fleet[i].question, text);
 	if (money_none_keeps(a))
 		fputs(NONE_KEEPS "\n", out);
+	if (a->left_out)
+		fprintf(out, LEFT_OUT "\n", (long long)a->left_out);
 }
 
 void money_fleets(FILE *out, const struct ft_run_answer *a)

@@ -18,6 +18,8 @@ const char *money_beyond(const struct ft_fleet *fleet, char text[BEYOND]);
 /* Fleets were asked for, and each goes beyond some limit. */
 bool money_none_keeps(const struct ft_run_answer *answer);
 #define NONE_KEEPS "No fleet keeps to all that is asked."
+#define LEFT_OUT \
+	"Sizes of %lld GPUs and fewer are left out: a step of theirs is too much to simulate."
 
 /* Behind the second's name: why nothing is said of what would make it as cheap. */
 #define LIKELY_OTHERWISE \

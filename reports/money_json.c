@@ -56,6 +56,8 @@ json_t *money_fleets_json(const struct ft_run_answer *a)
 	json_t *run = fleet_json(&a->fleet[0]);
 
 	json_object_set_new(run, "fleets", money_fleet_array(a, 1));
+	if (a->left_out)
+		json_put_int(run, "left_out_gpus", a->left_out);
 	return run;
 }
 

@@ -29,11 +29,14 @@ bool engine_small_enough(const struct engine_input *in, struct ft_error *err)
 {
 	double n = ops_of(in);
 
-	if (n > LIMIT_STEP_OPS)
-		return ft_fail(err, NULL,
-			       "a step of %.0f operations is too much to simulate, at "
-			       "most %d; use larger or fewer micro-batches",
-			       n, (int)LIMIT_STEP_OPS);
+	if (n > LIMIT_STEP_OPS) {
+		ft_fail(err, NULL,
+			"a step of %.0f operations is too much to simulate, at "
+			"most %d; use larger or fewer micro-batches",
+			n, (int)LIMIT_STEP_OPS);
+		err->too_large = true;
+		return false;
+	}
 	return !in->timeline || n <= LIMIT_TIMELINE_OPS ||
 	       ft_fail(err, NULL,
 		       "a step of %.0f operations is too much to draw, at most %d; "
@@ -59,6 +62,7 @@ bool engine_beyond(const struct engine *e, struct ft_error *err)
 			(int)LIMIT_STEP_EVENTS);
 	else
 		return false;
+	err->too_large = true;
 	return true;
 }
 

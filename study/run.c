@@ -7,6 +7,7 @@
  *   budget             the one whose tokens are cheapest, if the budget pays for them (and they
  *                      are done in the days); with days alone the largest that it pays for so long
  *   megawatts          the largest that draws no more at full load, PUE included
+ * A size whose step is more than is simulated (few replicas of a large batch) is left out, which the answer says.
  * Each answers its own question; which of the other limits it goes beyond stands beside it.
  * ft_plans_run asks the same of sizes whose plans were searched.
  */
@@ -28,7 +29,7 @@ static const double DAY_S = 86400, YEAR_DAYS = 365;
 struct size {
 	int64_t gpus;
 	struct ft_scenario *scenario;
-	bool known, fits;
+	bool known, fits, left_out;
 	struct ft_fleet fleet;
 };
 
@@ -166,8 +167,10 @@ static bool know(struct asking *a, size_t i)
 
 	if (z->known)
 		return true;
-	if (!ft_study_simulate(z->scenario, NULL, NULL, &o, a->err))
-		return false;
+	if (!ft_study_simulate(z->scenario, NULL, NULL, &o, a->err)) {
+		z->known = z->left_out = a->err->too_large;
+		return z->known;
+	}
 	ok = fleet_of(a, z->scenario, &o, &z->fleet);
 	z->fits = o.fits;
 	z->known = ok;
@@ -290,6 +293,16 @@ static bool search(struct asking *a, struct ft_run_answer *to)
 	return true;
 }
 
+static int64_t left_out(const struct asking *a)
+{
+	int64_t gpus = 0;
+
+	for (size_t i = 0; i < a->n; i++)
+		if (a->size[i].left_out)
+			gpus = a->size[i].gpus;
+	return gpus;
+}
+
 static bool asks_for_fleets(const struct ft_asked *q)
 {
 	return (q->tokens > 0 && q->days > 0) || q->budget_usd > 0 || q->megawatts > 0;
@@ -331,6 +344,7 @@ bool ft_study_run(const struct ft_scenario *s, struct ft_outcome *o,
 	to->fleet[0].question = "the cluster as given";
 	to->n = 1;
 	ok = !asks_for_fleets(&a.asked) || (gather(&a) && search(&a, to));
+	to->left_out = left_out(&a);
 	release(&a);
 	return ok;
 }
@@ -414,9 +428,10 @@ int64_t ft_study_fleet_like(const struct ft_scenario *first,
 		double has;
 		bool fits;
 
-		ok = ft_study_simulate(a.size[i].scenario, NULL, NULL, &o, err);
-		if (!ok)
-			break;
+		if (!ft_study_simulate(a.size[i].scenario, NULL, NULL, &o, err)) {
+			ok = err->too_large; /* and is not like the first */
+			continue;
+		}
 		has = ft_study_measure(a.size[i].scenario, &o, basis);
 		fits = o.fits;
 		ft_outcome_release(&o);

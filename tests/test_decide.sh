@@ -106,6 +106,15 @@ slow='cluster.imperfections.slow_gpus=[{gpu: 1000, speed_frac: 0.9}]'
 ok "a smaller fleet is not passed over for a slow GPU that it has not" sh -c "! $f simulate $a --tokens 1T --days 60 --set '$slow' >$tmp/o 2>$tmp/e && grep -q 'cannot have these imperfections (gpu: 1000 is not between 0 and' $tmp/e && ! $f compare $a $a --at time --set '$slow' >$tmp/o 2>$tmp/e && grep -q 'cannot have these imperfections' $tmp/e"
 ok "which matters where sizes are compared" sh -c "$f simulate $a --tokens 1T --set '$slow' --json | jq -e '.run.days.p50 > 0' && $f simulate $a --tokens 1T --days 60 --set 'cluster.imperfections.slow_gpus=[{gpu: 0, speed_frac: 0.9}]' --json | jq -e '.run.fleets[0].gpus > 0'"
 ok "what megawatts hold" sh -c "$f simulate $a --megawatts 4 --days 30 --json | jq -e '.run.fleets[0] | .megawatts <= 4 and .gpus > 1024'"
+printf 'model: llama3.1-405b\ncluster: {gpu: h100-sxm, gpus: 1024}\ntraining: {sequence_length: 2048, global_batch_size: 8192, sharding: fsdp, parallel: {tp: 8}}\n' >"$tmp/large.yaml"
+large() { # of 8 and 16 GPUs a step is too much to simulate, and they alone are left out
+	$f simulate "$tmp/large.yaml" --tokens 15T --days 20000 >"$tmp/o" && grep -q "^Sizes of 16 GPUs and fewer are left out: a step of theirs" "$tmp/o" &&
+		grep -q "^smallest in time, at P50  *[1-9]" "$tmp/o" &&
+		$f simulate "$tmp/large.yaml" --tokens 15T --days 20000 --json | jq -e '.run.left_out_gpus == 16 and .run.fleets[0].gpus > 16' &&
+		$f simulate "$tmp/large.yaml" --set cluster.gpus=32 | grep -q '^step' && ! $f simulate "$tmp/large.yaml" --set cluster.gpus=16 &&
+		$f compare "$tmp/large.yaml" "$tmp/large.yaml" --at money | grep -q 'with 1024 GPUs, .* with 1024 GPUs,'
+}
+ok "sizes whose step is too much to simulate are left out" large
 ok "no fleet is fast enough" sh -c "$f simulate $a --tokens 15T --days 1 | grep -q 'no size that the batch allows is done in time'"
 ok "a budget below the smallest size" sh -c "$f simulate $a --budget 10 --days 30 | grep -q 'the budget pays for no size that fits'"
 ok "days of zero" refused "days=0:1:8: .*days: should be above 0" $f simulate $a --days 0

@@ -451,11 +451,14 @@ static bool small_enough(const struct ft_model *model, const struct ft_plan *pla
 {
 	double n = 2.0 * (double)model->n_layers * (double)plan->micro_batches;
 
-	return n <= LIMIT_STEP_OPS ||
-	       ft_fail(err, NULL,
-		       "a step of more than %.0f operations is too much to simulate, at "
-		       "most %d; use larger or fewer micro-batches",
-		       n, (int)LIMIT_STEP_OPS);
+	if (n <= LIMIT_STEP_OPS)
+		return true;
+	ft_fail(err, NULL,
+		"a step of more than %.0f operations is too much to simulate, at "
+		"most %d; use larger or fewer micro-batches",
+		n, (int)LIMIT_STEP_OPS);
+	err->too_large = true;
+	return false;
 }
 
 struct ft_graph *ft_graph_build(const struct ft_model *model,

@@ -44,6 +44,7 @@ struct ft_error {
 	char text[4096];  /* one clause, no newline, no full stop */
 	bool of_system;	  /* something could not be read: no mistake of the input's */
 	bool missing;	  /* a file or a name that is not there, or may not be read */
+	bool too_large;	  /* a step of more than is simulated */
 };
 
 /* Fill *err; returns false, so that a caller can write: return ft_fail(...).

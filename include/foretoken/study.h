@@ -158,9 +158,8 @@ const char *ft_limit_name(enum ft_limit limit); /* "days", "budget" ... */
 
 /* A fleet that answers a question, or the one that the scenario names. */
 struct ft_fleet {
-	const char
-		*question; /* "the cluster as given", "at P50 within the days asked" */
-	const char *none;  /* why there is no such fleet; NULL: there is one */
+	const char *question; /* "the cluster as given", "smallest in time, at P50" */
+	const char *none;     /* why there is no such fleet; NULL: there is one */
 	int64_t gpus;
 	double tokens;	/* trained */
 	double days[3]; /* P10, P50, P90: from the first step to the last token */
@@ -179,6 +178,7 @@ enum { FT_ANSWERS = 6 };
 struct ft_run_answer {
 	size_t n;
 	struct ft_fleet fleet[FT_ANSWERS]; /* the first: the cluster as given */
+	int64_t left_out; /* GPUs of the largest size whose step is more than is simulated; 0: none is */
 };
 
 bool ft_fleet_keeps(const struct ft_fleet *fleet); /* is one, and beyond nothing */
