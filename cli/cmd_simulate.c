@@ -19,7 +19,7 @@ struct args {
 
 static const struct argp_option options[] = {
 	{ "beside", 'b', "SCENARIO", 0,
-	  "Run this scenario's job at the same time on the next nodes of the fabric",
+	  "Run this scenario's job at the same time on the next nodes of the fabric; --set and --price do not change it",
 	  0 },
 	{ "timeline", 't', "FILE", 0,
 	  "Write the step as Chrome trace JSON (open it in ui.perfetto.dev), or as a Gantt "
