@@ -199,6 +199,19 @@ static void measure(struct arena *mem, struct ft_switch_graph *g)
 	}
 }
 
+/* A switch to which nothing leads would be bought, and carry nothing. */
+static bool check_joined(struct reader *r, const struct ft_switch_graph *g)
+{
+	for (size_t s = 0; g->n_attaches && s < g->n_switches; s++)
+		if (g->distance[g->attach[0].to * g->n_switches + s] == FT_UNREACHED)
+			return reader_fail(
+				r, "switches",
+				"no cable leads to %s; draw one, or leave it "
+				"out",
+				g->name[s]);
+	return true;
+}
+
 /* Every attached switch must reach every other, not too far off. */
 static bool check_reach(struct reader *r, struct ft_switch_graph *g)
 {
@@ -233,7 +246,7 @@ bool graph_read(struct arena *mem, const struct node *map, double port,
 	    !read_cables(mem, &r, port, g))
 		return false;
 	measure(mem, g);
-	return check_reach(&r, g) && reader_close(&r);
+	return check_reach(&r, g) && check_joined(&r, g) && reader_close(&r);
 }
 
 /* ---- at a size ------------------------------------------------------------------- */

@@ -234,7 +234,7 @@ static bool carries(const struct table *t, const char *item, int64_t modules,
 {
 	if (modules <= 0 || holds(t, item, bytes_per_s))
 		return true;
-	return ft_fail(err, NULL,
+	return ft_fail(err, &t->c->gpus_mark,
 		       "fabric %s: the module %s carries %.0f Gb/s, and the ports that "
 		       "share one %.0f; name others as links.optic_node_item and "
 		       "links.optic_switch_item, or let fewer ports share one "

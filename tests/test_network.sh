@@ -28,6 +28,8 @@ ok "a cable of no capacity" refused "rate" 's/from: leaf0, to: spine1, count: 4/
 ok "nor one that its modules do not carry" refused "the module optic-[^ ]* carries 800 Gb/s, and the ports that share one 3200" 's/from: leaf0, to: spine1, count: 4/from: leaf0, to: spine1, rate: 1600 Gb\/s/'
 ok "a cable to itself" refused "joins two switches" 's/from: leaf0, to: spine1/from: leaf0, to: leaf0/'
 ok "a pair of switches joined twice" refused "joined twice" 's/from: leaf0, to: spine1/from: leaf0, to: spine0/'
+ok "a switch to which nothing leads" refused "no cable leads to spine1" '/to: spine1/d'
+ok "modules too slow for the cables, with their place" refused "^[^ ]*:[0-9]*:[0-9]*: error: fabric drawn: the module" 's/count: 12}/count: 12, rate: 800 Gb\/s}/'
 ok "a network in two pieces" refused "there is no path from" '/from: leaf3/d'
 ok "more cables than ports" refused "a switch of 32 ports" 's/radix: 128/radix: 32/'
 ok "a drawing needs its wiring" refused "belongs to wiring: graph" 's/^wiring: graph/wiring: rail/'

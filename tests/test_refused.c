@@ -225,6 +225,7 @@ static void a_drawn_network_is_whole(void **state)
 		{ "switches: [a, b], attach: [{nodes: 0, switch: a}, "
 		  "{nodes: 1, switch: b}]",
 		  "there is no path from a to b" },
+		{ "switches: [a, b], attach: [{switch: a}]", "no cable leads to b" },
 		{ "switches: [a, b, c, d, e, f, g, h, i, j], "
 		  "attach: [{nodes: 0, switch: a}, {nodes: 1, switch: j}], "
 		  "cables: [{from: a, to: b}, {from: b, to: c}, {from: c, to: d}, "
