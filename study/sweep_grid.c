@@ -73,6 +73,13 @@ static bool is_told(const struct grid *g, struct ft_error *err)
 					err, NULL,
 					"%s changes no column of a sweep; use %s",
 					g->key[i], columnless[k].instead);
+	for (size_t a = 0; a < g->sweep->n_vary; a++) /* a row's key has no name */
+		if (!strcmp(g->axis[a].key, "title") || !strcmp(g->axis[a].key, "name"))
+			return ft_fail(
+				err, NULL,
+				"--vary %s would give one row, as names change no "
+				"answer; vary another key",
+				g->axis[a].key);
 	return true;
 }
 

@@ -175,6 +175,9 @@ static void what_makes_no_difference_is_refused(void **state)
 	assert_refused("cost.start=2027-01", "a=1", NULL,
 		       "changes no column of a sweep; use simulate --flows");
 	assert_refused(NULL, "cost.starts=1", NULL, NULL);
+	assert_refused(NULL, "title=x,y", NULL, "--vary title would give one row");
+	assert_refused(NULL, "name=x,y", NULL, "--vary name would give one row");
+	assert_refused("title=x", "a=1", NULL, NULL);
 }
 
 /* "KEY=0,1,...": n values */
