@@ -10,7 +10,8 @@
  * Those of experts, optimizers and host memory were read on 2026-11-23. What pipelines
  * take: megatron/core/pipeline_parallel/schedules.py, read on 2026-11-30; what modules and dispatchers
  * take: megatron/core/transformer/transformer_config.py and moe/token_dispatcher.py, on 2026-11-30; keys of Primus that are
- * not the arguments' names (fp8, overlap_p2p_comm): its configs/modules/megatron/trainer_base.yaml, on 2026-11-30.
+ * not the arguments' names (fp8, overlap_p2p_comm), and its own defaults: its configs/modules/megatron/trainer_base.yaml and
+ * configs/models/megatron/language_model.yaml, on 2026-11-30.
  * What has no name there is said in a comment, and nothing is made up for it.
  */
 #include <inttypes.h>
@@ -162,8 +163,7 @@ static void megatron_split(struct sheet *t)
 		emit_int(t, "expert_model_parallel_size", p->ep);
 		emit_int(t, "expert_tensor_parallel_size", p->etp);
 	}
-	if (p->sequence_parallel)
-		emit(t, "sequence_parallel", "%s", "");
+	emit_megatron_sequence(t);
 	if (p->pp > 1 && p->schedule != FT_1F1B && p->schedule != FT_INTERLEAVED)
 		emit_unknown(t, "schedule: %s; Megatron Core runs 1F1B",
 			     ft_schedule_name(p->schedule));

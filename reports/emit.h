@@ -29,6 +29,7 @@ void emit_megatron_precision(struct sheet *t);
 void emit_megatron_narrow(struct sheet *t);
 void emit_megatron_gradients(struct sheet *t);
 void emit_megatron_context(struct sheet *t);
+void emit_megatron_sequence(struct sheet *t);
 
 /* reports/emit_state.c */
 void emit_megatron_state(struct sheet *t);

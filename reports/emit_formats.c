@@ -1,4 +1,4 @@
-/* reports/emit_formats.c - Megatron's arguments of formats, and of how keys and values reach a context group */
+/* reports/emit_formats.c - Megatron's arguments of formats, and of how sequences are cut: keys and values of a context group */
 #include "reports/emit.h"
 
 /* Weights in 8 bit alone, as the stack keeps them; the plan's memory has no room for others. */
@@ -31,6 +31,8 @@ void emit_megatron_precision(struct sheet *t)
 			     "bf16 alone");
 	if (p->precision != FT_FP16)
 		emit(t, "bf16", "%s", "");
+	else if (t->of == FT_PRIMUS) /* whose default is true, and both are refused */
+		emit(t, "bf16", "false");
 	if (p->precision == FT_FP8 || p->precision == FT_FP8_BLOCK128 ||
 	    p->precision == FT_MXFP8) {
 		emit(t, t->of == FT_PRIMUS ? "fp8" : "fp8_format", "hybrid");
@@ -87,4 +89,12 @@ void emit_megatron_context(struct sheet *t)
 	else
 		emit(t, "cp_comm_type", "%s",
 		     how == FT_CP_ALL_GATHER ? "all_gather" : "a2a");
+}
+
+void emit_megatron_sequence(struct sheet *t)
+{
+	if (t->p->sequence_parallel)
+		emit(t, "sequence_parallel", "%s", "");
+	else if (t->of == FT_PRIMUS && t->p->tp > 1) /* whose default is true */
+		emit(t, "sequence_parallel", "false");
 }

@@ -92,6 +92,8 @@ static void megatron_split(struct lines *l)
 	is_int(l, l->routed, "expert_model_parallel_size", p->ep);
 	is_int(l, l->routed, "expert_tensor_parallel_size", p->etp);
 	is(l, p->sequence_parallel, "sequence_parallel", "");
+	is(l, l->of == FT_PRIMUS && p->tp > 1 && !p->sequence_parallel,
+	   "sequence_parallel", "false"); /* true is its default */
 	no_name(l, p->pp > 1 && p->schedule != FT_1F1B && p->schedule != FT_INTERLEAVED,
 		arena_printf(l->mem, "schedule: %s; Megatron Core runs 1F1B",
 			     ft_schedule_name(p->schedule)));
@@ -242,6 +244,7 @@ static void megatron_formats(struct lines *l)
 	bool alone = fp8 && l->s->stack->layout.narrow_parameters && !fsdp;
 
 	is(l, true, p->precision == FT_FP16 ? "fp16" : "bf16", "");
+	is(l, l->of == FT_PRIMUS && p->precision == FT_FP16, "bf16", "false");
 	no_name(l, p->precision == FT_FP16 && l->routed,
 		"fp16 with experts, which Megatron groups and spreads in bf16 alone");
 	is(l, fp8, l->of == FT_PRIMUS ? "fp8" : "fp8_format", "hybrid");
