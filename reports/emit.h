@@ -25,6 +25,8 @@ bool emit_even_stages(const struct ft_plan *p);
 bool emit_routed(const struct sheet *t);
 
 /* reports/emit_formats.c */
+enum ft_context_parallel emit_context(
+	const struct sheet *t); /* how keys and values travel */
 void emit_megatron_precision(struct sheet *t);
 void emit_megatron_narrow(struct sheet *t);
 void emit_megatron_gradients(struct sheet *t);

@@ -75,12 +75,17 @@ void emit_megatron_gradients(struct sheet *t)
 		emit_unknown(t, "gradient_dtype: %s", ft_dtype_name(p->gradient_dtype));
 }
 
+enum ft_context_parallel emit_context(const struct sheet *t)
+{
+	const struct ft_layout_rules *rules = &t->s->stack->layout;
+
+	return t->p->lora.rank ? rules->context_parallel_lora : rules->context_parallel;
+}
+
 /* Megatron's own is a ring, p2p. */
 void emit_megatron_context(struct sheet *t)
 {
-	const struct ft_layout_rules *rules = &t->s->stack->layout;
-	enum ft_context_parallel how = t->p->lora.rank ? rules->context_parallel_lora :
-							 rules->context_parallel;
+	enum ft_context_parallel how = emit_context(t);
 
 	if (t->p->cp == 1 || how == FT_CP_RING)
 		return;

@@ -3,7 +3,7 @@
  *
  * Names: torchtitan/config/job_config.py (pytorch/torchtitan, commit 000204a4, read on
  * 2026-11-22; expert_parallel_comm_backend, moe_force_load_balance and dtype on 2026-11-23).
- * What it refuses at its start, read on 2026-11-30: torchtitan/distributed/parallel_dims.py and
+ * context_parallel_rotate_method, and what it refuses at its start, read on 2026-11-30: torchtitan/distributed/parallel_dims.py and
  * tensor_parallel.py, torchtitan/models/llama3/infra/parallelize.py, and PyTorch's
  * torch/distributed/pipelining/schedules.py.
  */
@@ -83,6 +83,27 @@ static void titan_shards_otherwise(struct sheet *t, bool fsdp)
 		emit_unknown(t, "sync_each_micro_batch: false");
 	if (p->sharding == FT_ZERO1 || p->sharding == FT_ZERO2)
 		emit_unknown(t, "sharding: %s", ft_sharding_name(p->sharding));
+}
+
+/* PyTorch sends keys and values from rank to rank by all-to-all, or gathers them behind the first block. */
+static void titan_context(struct sheet *t)
+{
+	static const char *const name[] = {
+		[FT_CP_RING] = "alltoall",
+		[FT_CP_GATHERED_RING] = "allgather",
+		[FT_CP_ALL_GATHER] = NULL,
+		[FT_CP_ALL_TO_ALL] = NULL,
+	};
+	enum ft_context_parallel how = emit_context(t);
+
+	emit_int(t, "context_parallel_degree", t->p->cp);
+	if (t->p->cp == 1)
+		return;
+	if (name[how])
+		emit(t, "context_parallel_rotate_method", "\"%s\"", name[how]);
+	else
+		emit_unknown(t, "context_parallel: %s",
+			     how == FT_CP_ALL_GATHER ? "all_gather" : "all_to_all");
 }
 
 /* Over how many ranks of dp weights are divided; 0: torchtitan has no such mesh. */
@@ -258,7 +279,7 @@ void emit_titan(struct sheet *t)
 	if (p->overlap_tp && p->tp > 1)
 		emit(t, "enable_async_tensor_parallel", "%s", "");
 	titan_pipeline(t);
-	emit_int(t, "context_parallel_degree", p->cp);
+	titan_context(t);
 	titan_dealt(t);
 	titan_sharding(t);
 	titan_experts(t);

@@ -136,6 +136,21 @@ static void titan_recompute(struct lines *l)
 		   "recompute_layers: ", p->recompute_layers);
 }
 
+static void titan_context(struct lines *l)
+{
+	const struct ft_layout_rules *rules = &l->s->stack->layout;
+	enum ft_context_parallel how = l->p->lora.rank ? rules->context_parallel_lora :
+							 rules->context_parallel;
+	bool some = l->p->cp > 1;
+
+	is_int(l, true, "context_parallel_degree", l->p->cp);
+	is(l, some && how == FT_CP_RING, "context_parallel_rotate_method",
+	   "\"alltoall\"");
+	is(l, some && how == FT_CP_GATHERED_RING, "context_parallel_rotate_method",
+	   "\"allgather\"");
+	no_name(l, some && how == FT_CP_ALL_TO_ALL, "context_parallel: all_to_all");
+}
+
 static void titan(struct lines *l)
 {
 	const struct ft_plan *p = l->p;
@@ -157,7 +172,7 @@ static void titan(struct lines *l)
 	if (p->tp > 1 && p->overlap_tp)
 		line(l, "[compile]");
 	is(l, p->tp > 1 && p->overlap_tp, "enable", "");
-	is_int(l, true, "context_parallel_degree", p->cp);
+	titan_context(l);
 	no_name(l, !wide,
 		arena_printf(l->mem, "precision: %s, scaling %s",
 			     ft_dtype_name(p->precision), ft_scaling_name(p->scaling)));
