@@ -4,7 +4,7 @@
  * Names: torchtitan/config/job_config.py (pytorch/torchtitan, commit 000204a4, read on
  * 2026-11-22; expert_parallel_comm_backend, moe_force_load_balance and dtype on 2026-11-23).
  * context_parallel_rotate_method, and what it refuses at its start, read on 2026-11-30: torchtitan/distributed/parallel_dims.py and
- * tensor_parallel.py, torchtitan/models/llama3/infra/parallelize.py, and PyTorch's
+ * tensor_parallel.py and dual_pipe_v.py, torchtitan/models/llama3/infra/parallelize.py, and PyTorch's
  * torch/distributed/pipelining/schedules.py.
  */
 #include <inttypes.h>
@@ -253,6 +253,12 @@ static void titan_recompute(struct sheet *t)
 	if (p->recompute == FT_RECOMPUTE_SELECTIVE &&
 	    p->recompute_modules & ~(unsigned)FT_MODULE_OPS)
 		emit_unknown(t, "recompute_modules");
+	if (p->recompute != FT_RECOMPUTE_NONE && p->ep > 1 && p->pp > 1 &&
+	    p->schedule == FT_DUALPIPEV)
+		emit_unknown(t,
+			     "recompute: %s with experts over ranks in DualPipeV, "
+			     "which torchtitan refuses",
+			     ft_recompute_name(p->recompute));
 	if (p->recompute == FT_RECOMPUTE_FULL && !every)
 		emit_unknown(t, "recompute_layers: %" PRId64, p->recompute_layers);
 }

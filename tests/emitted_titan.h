@@ -132,6 +132,13 @@ static void titan_recompute(struct lines *l)
 	is(l, selective, "selective_ac_option", "\"op\"");
 	no_name(l, selective && p->recompute_modules & ~(unsigned)FT_MODULE_OPS,
 		"recompute_modules");
+	no_name(l,
+		(selective || p->recompute == FT_RECOMPUTE_FULL) && p->ep > 1 &&
+			p->pp > 1 && p->schedule == FT_DUALPIPEV,
+		arena_printf(l->mem,
+			     "recompute: %s with experts over ranks in DualPipeV, "
+			     "which torchtitan refuses",
+			     selective ? "selective" : "full"));
 	no_name_of(l, p->recompute == FT_RECOMPUTE_FULL && !k,
 		   "recompute_layers: ", p->recompute_layers);
 }
