@@ -101,7 +101,7 @@ void ft_report_bom(FILE *out, const struct ft_cluster *c, const struct ft_bom *b
 		table_put(&t, "%s", ft_price_kind_name(b->kind));
 		table_put(&t, "%s", *b->date ? b->date : "-");
 		table_put(&t, "%s", b->book);
-		table_put(&t, "%.60s", b->source);
+		table_put(&t, "%s", b->source);
 	}
 	put_sum(&t, "network", bom->network_usd);
 	put_sum(&t, "total", bom->total_usd);

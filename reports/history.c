@@ -35,7 +35,7 @@ void ft_report_price_history(FILE *out, const struct ft_price_history *h)
 		table_put(&t, "%s", ft_price_kind_name(p->kind));
 		table_put(&t, "%s", p->book);
 		table_put(&t, "%s", *p->buyer ? p->buyer : "-");
-		table_put(&t, "%.60s", p->source);
+		table_put(&t, "%s", p->source);
 	}
 	table_close(&t);
 }

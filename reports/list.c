@@ -27,6 +27,18 @@ static const char *text_of(const struct node *map, const char *key)
 	return n && n->kind == NODE_SCALAR ? n->text : "";
 }
 
+/* Some are long: what is left out is marked, and no character of UTF-8 is cut. */
+static void put_source(struct table *t, const char *source)
+{
+	size_t n = strlen(source), most = 70;
+	bool cut = n > most;
+
+	for (n = cut ? most - 3 : n; cut && ((unsigned char)source[n] & 0xc0) == 0x80;
+	     n--)
+		;
+	table_put(t, "%.*s%s", (int)n, source, cut ? "..." : "");
+}
+
 static bool one(struct arena *mem, const char *folder, const char *name,
 		struct table *t, json_t *list, struct ft_error *err)
 {
@@ -52,7 +64,7 @@ static bool one(struct arena *mem, const char *folder, const char *name,
 	table_put(t, "%s", text_of(node, "title"));
 	table_put(t, "%s", text_of(from, "kind"));
 	table_put(t, "%s", text_of(from, "date"));
-	table_put(t, "%.70s", text_of(from, "source"));
+	put_source(t, text_of(from, "source"));
 	return true;
 }
 

@@ -77,7 +77,7 @@ def listed():
     assert head == ["date", "low USD", "likely USD", "high USD", "price", "book", "buyer", "source"], head
     for row, p in zip(rows, answer["prices"], strict=True):
         usd = ["%.*f" % (2 if answer["per_hour"] else 0, p[key]) for key in ("low_usd", "usd", "high_usd")]
-        assert row == [p["date"], *usd, p["kind"], p["book"], p["buyer"] or "-"] + [p["source"][:60]] * bool(p["source"]), (row, p)
+        assert row == [p["date"], *usd, p["kind"], p["book"], p["buyer"] or "-"] + [p["source"]] * bool(p["source"]), (row, p)
 
 
 def prices():

@@ -3,6 +3,8 @@
 . "$(dirname "$0")/tap.sh"
 db=$tmp/p.db
 ok "an item's price in every book that has it" sh -c "$f prices show hgx-h100-server >$tmp/o && grep -q '^2024-10-03  *256400  *270000  *310000  *quoted  *neocloud-2024-10 ' $tmp/o && grep -q '^2025-08-20  *180000  *190000  *210000  *quoted  *hyperscaler-2025-08 ' $tmp/o && ! grep -q mixnet $tmp/o"
+ok "a price's source is whole, in a bill, too" sh -c "grep -q 'rates of July 2026$' $tmp/o && $f bom examples/01-first-answer/h100.yaml --set cost.prices=hyperscaler-2026-07 | grep -q 'rates of July 2026$'"
+ok "a list's is cut where that is marked" sh -c "$f list stacks >$tmp/l && awk '{ sub(/^.*  /, \"\") } length > 70 { exit 1 } /\\.\\.\\.$/ { n++ } END { exit !n }' $tmp/l"
 ok "by date" sh -c "$f prices show switch-ndr-64 | awk 'NR > 3 { print \$1 }' >$tmp/d && sort -c $tmp/d"
 ok "a rent is by the hour" sh -c "$f prices show b200 | grep -q '^b200, a GPU and hour' && $f prices show b200 --json | jq -e '.per_hour and .prices[0].usd == 6'"
 ok "an item that nobody has" refused "no book has a price of 'hgx-h10-server'; did you mean 'hgx-h100-server'" $f prices show hgx-h10-server
