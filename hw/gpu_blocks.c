@@ -136,16 +136,20 @@ static void read_gemm_model(struct reader *r, struct arena *mem,
 }
 
 /* Numbers of a block, each between two bounds; what it does not have is `otherwise`. */
-static void read_some(struct reader *outer, struct arena *mem, const char *block,
-		      const char *const *key, int n, const double bound[2],
-		      double otherwise, struct ft_number *out)
-{
-	struct reader r = gpu_open_block(outer, mem, read_node(outer, block));
+struct some {
+	const char *block, *key[4]; /* NULL behind the last */
+	double least, most, otherwise;
+};
 
-	for (int i = 0; i < n; i++) {
-		out[i] = read_number_or(&r, mem, key[i], DIM_NONE, otherwise);
-		if (read_has(&r, key[i]))
-			reader_bound(&r, key[i], &out[i], bound[0], bound[1]);
+static void read_some(struct reader *outer, struct arena *mem, const struct some *s,
+		      struct ft_number *out)
+{
+	struct reader r = gpu_open_block(outer, mem, read_node(outer, s->block));
+
+	for (int i = 0; s->key[i]; i++) {
+		out[i] = read_number_or(&r, mem, s->key[i], DIM_NONE, s->otherwise);
+		if (read_has(&r, s->key[i]))
+			reader_bound(&r, s->key[i], &out[i], s->least, s->most);
 	}
 	gpu_close_block(&r, outer);
 }
@@ -196,16 +200,18 @@ static void read_layouts(struct reader *outer, struct arena *mem, struct ft_gpu 
 void gpu_read_gemm(struct reader *outer, struct arena *mem, struct ft_gpu *gpu,
 		   struct gpu_rows *rows)
 {
-	static const char *const axes[] = { "m", "n", "k" };
-	static const char *const tiles[] = { "rows_32", "rows_64" };
+	static const struct some distance = {
+		"distance", { "m", "n", "k" }, 0.01, 100, 1
+	};
+	static const struct some batched = {
+		"batched_fp32", { "rows_32", "rows_64" }, 0.01, 1, 0
+	};
 	struct reader r = gpu_open_block(outer, mem, read_need(outer, "gemm"));
 
 	gpu->gemm_spread = read_number(&r, mem, "spread", DIM_FRAC);
 	read_gemm_model(&r, mem, &gpu->gemm_model);
-	read_some(&r, mem, "distance", axes, 3, (double[]){ 0.01, 100 }, 1,
-		  gpu->gemm_model.distance);
-	read_some(&r, mem, "batched_fp32", tiles, 2, (double[]){ 0.01, 1 }, 0,
-		  gpu->gemm_model.batched);
+	read_some(&r, mem, &distance, gpu->gemm_model.distance);
+	read_some(&r, mem, &batched, gpu->gemm_model.batched);
 	read_efficiency(&r, outer, mem, gpu);
 	read_sustained(&r, mem, gpu);
 	read_tuned(&r, mem, &gpu->gemm_tuned);

@@ -104,16 +104,17 @@ static void index_elements(struct builder *b, const struct layer_sizes *s)
 /*
  * As Transformers' classes choose, without gradients: scores of all tokens in fp32, head by head, scaled, cut off at 0 and summed
  * by their weights; the choice by a sort, and a mask of it. Of several sequences each query has a copy of all keys of its
- * own, as the product is told to spread them over two dimensions. Bytes as a copy moves them in their time: a number of the
+ * own, as the product is told to spread them over two dimensions; a compiler copies keys that are rotated whole by rows, others
+ * across them. Bytes as a copy moves them in their time: a number of the
  * indexer's queries, one of such keys, a score, a pair of tokens, and a chosen one. Source: modeling_deepseek_v32.py of
  * Transformers 5.17 (read 2026-11-30), measurements/traces/h200-transformers-deepseek-v3.2-*, -glm-dsa-*, and, of the keys,
  * measurements/probes/h200-2026-11-30-indexers-unseen.jsonl.gz.
  */
 static const struct mask_made {
-	double turned, spread, scaled, summed, pair, chosen;
+	double turned, spread, spread_turned, scaled, summed, pair, chosen;
 	int turns, scales, choices; /* launches */
-} by_operations = { 55, 24, 16, 5, 100, 180, 14, 2, 40 },
-  compiled = { 7, 24, 8, 5, 60, 180, 2, 1, 30 };
+} by_operations = { 55, 24, 24, 16, 5, 100, 180, 14, 2, 40 },
+  compiled = { 7, 24, 4, 8, 5, 60, 180, 2, 1, 30 };
 
 /* Numbers of keys that are copied, one set for each query. */
 static double spread_keys(const struct builder *b, const struct layer_sizes *s)
@@ -138,7 +139,12 @@ static void make_mask(struct builder *b, const struct layer_sizes *s)
 	put_memory(b, "index_rotary", "copy",
 		   m->turned * (double)(rows * l->index_head_dim), m->turns);
 	if (spread_keys(b, s) > 0)
-		put_memory(b, "index_keys", "copy", m->spread * spread_keys(b, s), 1);
+		put_memory(b, "index_keys", "copy",
+			   spread_keys(b, s) *
+				   (l->index_head_dim == l->qk_rope_head_dim ?
+					    m->spread_turned :
+					    m->spread),
+			   1);
 	put_square(b, "index_scores", FT_FP32,
 		   (struct edges){ rows, all, l->index_head_dim }, s->tokens);
 	put_memory(b, "index_scale", "mul", m->scaled * scores, m->scales);
