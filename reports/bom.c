@@ -76,7 +76,7 @@ static void put_physics(FILE *out, const struct ft_cluster *c, const struct ft_b
 			p->spare_nodes, p->spare_nodes == 1 ? " has" : "s have");
 	if (*evidence_ports(c, said))
 		fprintf(out, "%s\n", said);
-	if (*evidence_core(c, said))
+	if (*evidence_ratios(c, said))
 		fprintf(out, "%s\n", said);
 }
 

@@ -22,11 +22,11 @@ const char *evidence_search(const struct ft_scenario *scenario,
 const char *evidence_memory(const struct ft_scenario *scenario,
 			    const struct ft_outcome *outcome, char text[SENTENCE]);
 
-/* reports/evidence_network.c: at which rate links run where NICs and ports are not alike, and the core_oversubscription that is built
- * where it is not the one asked for; "": they are, it is. The same and others as sentences of an answer: faults and keys of the fabric
+/* reports/evidence_network.c: at which rate links run where NICs and ports are not alike, and the oversubscriptions that are built
+ * where they are not those asked for; "": they are. The same and others as sentences of an answer: faults and keys of the fabric
  * that change nothing, and faults that change less than one might think. */
 const char *evidence_ports(const struct ft_cluster *cluster, char text[SENTENCE]);
-const char *evidence_core(const struct ft_cluster *cluster, char text[SENTENCE]);
+const char *evidence_ratios(const struct ft_cluster *cluster, char text[SENTENCE]);
 
 typedef const char *evidence_said(const struct ft_scenario *scenario,
 				  const struct ft_outcome *outcome,

@@ -105,24 +105,46 @@ const char *evidence_ports(const struct ft_cluster *c, char text[SENTENCE])
 	return text;
 }
 
-/* Below the top tier, in cables down over cables up: a switch has whole ports. */
-const char *evidence_core(const struct ft_cluster *c, char text[SENTENCE])
+/* Is a ratio that is asked for built as another one? */
+static bool otherwise(double asked, double built)
+{
+	return asked > 0 && fabs(built / asked - 1) >= 0.01;
+}
+
+/* Of the fullest leaf: a leaf has whole ports, and more uplinks where that takes fewer spines. */
+static double leaf_built(const struct ft_topology *t)
+{
+	return (double)t->leaf_down / (double)t->leaf_up;
+}
+
+/* Below the top tier, in cables down over cables up. */
+static double core_built(const struct ft_topology *t)
+{
+	return t->tiers == 3 ?
+		       (double)t->cables_leaf_spine / (double)t->cables_spine_core :
+		       (double)t->cables_spine_core / (double)t->cables_core_top;
+}
+
+const char *evidence_ratios(const struct ft_cluster *c, char text[SENTENCE])
 {
 	const struct ft_topology *t = &c->topology;
-	double asked = c->fabric->core_oversubscription, built;
+	double leaf = c->fabric->oversubscription;
+	double core = c->fabric->core_oversubscription;
+	bool leaves = t->tiers > 1 && leaf != 1 && otherwise(leaf, leaf_built(t));
+	bool cores = t->tiers > 2 && core > 1 && otherwise(core, core_built(t));
+	size_t n;
 
-	if (c->fabric->graph || t->tiers < 3 || asked <= 1)
+	if (c->fabric->graph || (!leaves && !cores))
 		return "";
-	built = t->tiers == 3 ?
-			(double)t->cables_leaf_spine / (double)t->cables_spine_core :
-			(double)t->cables_spine_core / (double)t->cables_core_top;
-	if (fabs(built / asked - 1) < 0.01)
-		return "";
-	snprintf(
-		text, SENTENCE,
-		"Switches have whole ports, so that a core_oversubscription of %.4g is "
-		"built as %.4g.",
-		asked, built);
+	n = (size_t)snprintf(text, SENTENCE, "Switches have whole ports, so that ");
+	if (leaves)
+		n += (size_t)snprintf(text + n, SENTENCE - n,
+				      "an oversubscription of %.4g is built as %.4g%s",
+				      leaf, leaf_built(t), cores ? ", and " : ".");
+	if (cores)
+		snprintf(text + n, SENTENCE - n,
+			 "a core_oversubscription of %.4g is built as %.4g.", core,
+			 core_built(t));
 	return text;
 }
 
@@ -130,7 +152,7 @@ const char *evidence_built(const struct ft_scenario *s, const struct ft_outcome 
 			   char text[SENTENCE])
 {
 	(void)o;
-	return evidence_core(s->cluster, text);
+	return evidence_ratios(s->cluster, text);
 }
 
 const char *evidence_links(const struct ft_scenario *s, const struct ft_outcome *o,

@@ -64,6 +64,14 @@ ok "a core that cannot be built as asked says how it is" sh -c "[ '$(core 20 245
 ok "so does an answer" sh -c "$f simulate examples/03-infiniband-roce-spectrum-x/ib.yaml --set cluster.gpus=16384 --set training.global_batch_size=16384 --set 'cluster.fabric={extends: ib-ndr-rail, tiers: 3, core_oversubscription: 20}' | grep -q 'core_oversubscription of 20 is built as 14.9'"
 ok "one that is built as asked says nothing" sh -c "[ -z '$(core 3 24576)$(core 7 24576)$(core 1 24576)' ]"
 ok "nor one that is not there" sh -c "! $f bom examples/03-infiniband-roce-spectrum-x/ib.yaml --set cluster.gpus=512 --set 'cluster.fabric={extends: ib-ndr-rail, core_oversubscription: 20}' | grep 'whole ports'"
+leaf() { # OVERSUBSCRIPTION GPUS [KEY: VALUE]: likewise of leaves
+	$f bom examples/03-infiniband-roce-spectrum-x/ib.yaml --set "cluster.gpus=$2" --set "cluster.fabric={extends: ib-ndr-rail, oversubscription: $1${3:+, $3}}" | sed -n 's/^Switches have whole ports, so that //p'
+}
+# 16 NICs down: 6 up for 3; 64 ports: 38 and 26
+ok "leaves that cannot be built as asked say how they are" sh -c "[ '$(leaf 3 128)' = 'an oversubscription of 3 is built as 2.667.' ] && [ '$(leaf 1.5 8192)' = 'an oversubscription of 1.5 is built as 1.462.' ]"
+ok "beside a core" sh -c "[ '$(leaf 1.5 24576 'tiers: 3, core_oversubscription: 20')' = 'an oversubscription of 1.5 is built as 1.462, and a core_oversubscription of 20 is built as 14.99.' ]"
+ok "so does an answer of its leaves" sh -c "$f simulate examples/03-infiniband-roce-spectrum-x/ib.yaml --set cluster.gpus=128 --set 'cluster.fabric={extends: ib-ndr-rail, oversubscription: 3}' | grep -q 'an oversubscription of 3 is built as 2.667'"
+ok "leaves that are built as asked say nothing" sh -c "[ -z '$(leaf 2 128)$(leaf 4 512)$(leaf 0.5 1024)$(leaf 1 1024)$(leaf 3 64)' ]"
 ok "a neighbour among the same leaves is felt" sh -c "$f simulate $s --beside $s --json | python3 -c 'import json,sys; d=json.load(sys.stdin); assert d[\"step_s\"] > 1.02*d[\"beside\"][\"step_alone_s\"], d'"
 ok "a packed neighbour under its own leaves is not" sh -c "$f simulate $drawn/packed.yaml --beside $drawn/packed.yaml --json | python3 -c 'import json,sys; d=json.load(sys.stdin); assert d[\"step_s\"] < 1.005*d[\"beside\"][\"step_alone_s\"], d[\"step_s\"]/d[\"beside\"][\"step_alone_s\"]'"
 ok "neighbours share one fabric" says "share one fabric" $f simulate $s --beside examples/01-first-answer/h100.yaml
