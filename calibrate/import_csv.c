@@ -300,16 +300,43 @@ static bool check_numbers(const struct csv *t, size_t i, struct ft_error *err)
 	return true;
 }
 
+/* A size that is told twice, in bytes and by a shape, which is what a fit reads, is told alike. */
+static bool sizes_agree(const struct csv *t, size_t i, const struct ft_measurement *m,
+			struct ft_error *err)
+{
+	struct ft_mark at = csv_mark(t, i, csv_column(t, m->n > 0 ? "bytes" : "m"));
+	enum ft_dtype dtype = FT_BF16;
+	double of_shape;
+
+	(void)ft_dtype_find(m->dtype, &dtype);
+	of_shape = m->m * m->n * ft_dtype_bytes(dtype);
+	if (!(m->m > 0) || m->status[0])
+		return true;
+	if (!(m->n > 0))
+		return ft_fail(err, &at, "a row of %.40s has m, but no n above 0",
+			       m->kernel);
+	return !(m->bytes > 0) ||
+	       (m->bytes > 0.99 * of_shape && m->bytes < 1.01 * of_shape) ||
+	       ft_fail(err, &at,
+		       "bytes says %.0f, and m, n are %.0f bytes of %s: state one of "
+		       "them, or the same",
+		       m->bytes, of_shape, ft_dtype_name(dtype));
+}
+
 /* A kernel bound by memory that took time moved something. */
 static bool check_size(const struct csv *t, size_t i, const struct ft_measurement *m,
 		       struct ft_error *err)
 {
 	struct ft_mark at = csv_mark(t, i, 0);
 
-	return !measurement_is(m, "memory") || m->status[0] || !(m->time_us > 0) ||
-	       m->bytes > 0 || (m->m > 0 && m->n > 0) ||
-	       ft_fail(err, &at, "a row of %.40s needs its bytes, or m and n, above 0",
-		       m->kernel[0] ? m->kernel : "no kernel");
+	if (!measurement_is(m, "memory"))
+		return true;
+	if (!m->status[0] && m->time_us > 0 && !(m->bytes > 0) &&
+	    !(m->m > 0 && m->n > 0))
+		return ft_fail(err, &at,
+			       "a row of %.40s needs its bytes, or m and n, above 0",
+			       m->kernel[0] ? m->kernel : "no kernel");
+	return sizes_agree(t, i, m, err);
 }
 
 /* What a row of its kind cannot do without: positive numbers, or words. */

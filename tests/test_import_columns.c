@@ -41,6 +41,9 @@ static struct row any_row(void)
 	r.sequence = 1 + rnd_below(&seed, 9000), r.head_dim = 1 + rnd_below(&seed, 256),
 	r.gpus = 2 + rnd_below(&seed, 30);
 	r.bytes = 1 + rnd_below(&seed, 1 << 30);
+	if (!strcmp(r.kernel, "copy") ||
+	    !strcmp(r.kernel, "rmsnorm")) /* as its shape */
+		r.bytes = (double)r.m * r.n * (r.dtype[0] == 'b' ? 2 : 1);
 	r.causal = rnd_below(&seed, 2), r.warm = rnd_below(&seed, 2),
 	r.accumulate = rnd_below(&seed, 2);
 	r.in_step = rnd_below(&seed, 2), r.sustained = rnd_below(&seed, 2);

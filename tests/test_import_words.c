@@ -89,6 +89,12 @@ static void a_word_that_no_table_has_is_refused(void **state)
 		  "'1MB' is not a number" },
 		{ "kernel,m,bytes,measured.time_us\ncopy,4096,,9\n",
 		  "a row of copy needs its bytes, or m and n, above 0" },
+		/* a fit would read the shape */
+		{ "kernel,m,n,dtype,bytes,measured.time_us\nlayernorm,64,64,fp32,999,9\n",
+		  "bytes says 999, and m, n are 16384 bytes of fp32: state one of "
+		  "them, or the same" },
+		{ "kernel,m,bytes,measured.time_us\ncopy,4096,8192,9\n",
+		  "a row of copy has m, but no n above 0" },
 		{ "op,gpus,bytes,measured.time_us\nallreduce,8,1024,9\n",
 		  "unknown op 'allreduce'" },
 		{ "op,gpus,fabric,bytes,measured.time_us\nall_reduce,8,nvlinks,1024,9\n",
@@ -117,6 +123,24 @@ static void a_word_that_no_table_has_is_refused(void **state)
 			fail_msg("'%s' is not in '%s'", bad[i].says, err.text);
 		assert_int_equal(err.line, 2);
 	}
+	ft_store_close(s);
+}
+
+/* The same size twice, and any size in a row that no fit reads. */
+static void a_size_told_twice_alike_is_taken(void **state)
+{
+	static const char text[] =
+		"kernel,m,n,bytes,measured.time_us,status\n"
+		"copy,64,64,8192,9,\ncopy,64,64,8150,9,\ncopy,64,64,1,9,noisy\n";
+	struct scratch *x = *state;
+	struct ft_error err;
+	struct ft_store *s = ft_store_open(x->path, true, &err);
+	char path[128];
+	size_t n;
+
+	snprintf(path, sizeof(path), "%s/t.csv", x->folder);
+	ok_or_say(imported(s, FT_IMPORT_CSV, path, text, &n, &err), err);
+	assert_int_equal(n, 3);
 	ft_store_close(s);
 }
 
@@ -352,6 +376,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(a_truth_is_what_validate_takes_for_one),
 		TEST(a_word_that_no_table_has_is_refused),
+		TEST(a_size_told_twice_alike_is_taken),
 		TEST(attention_of_another_kind_is_kept_not_fitted),
 		TEST(a_column_or_an_option_of_no_meaning_is_refused),
 		TEST(a_size_with_a_letter_is_no_size),
