@@ -197,6 +197,44 @@ static bool replicated(const struct ft_scenario *s)
 	return p->dp * p->cp > 1 || (routed(s) && p->edp > 1);
 }
 
+/* A state that is divided among ranks: the experts' too, which have ranks of their own. */
+static bool divided(const struct ft_scenario *s)
+{
+	const struct ft_plan *p = s->plan;
+
+	return p->shard > 1 || (routed(s) && ft_plan_expert_shard(p) > 1);
+}
+
+bool scenario_gathers_ahead(const struct ft_scenario *s)
+{
+	const struct ft_layout_rules *l = &s->stack->layout;
+	bool parts = l->broadcast_parts && s->plan->sharding == FT_ZERO1;
+
+	return zero(s) && divided(s) && l->gather_under_forward && !parts;
+}
+
+/* What copy engines may do: all that is no sum. */
+static bool copies(const struct ft_scenario *s)
+{
+	const struct ft_plan *p = s->plan;
+
+	return p->tp > 1 || p->cp > 1 || p->pp > 1 || p->ep > 1 || divided(s);
+}
+
+/* A schedule that is run under its own name: by one chunk a stage or by several. */
+static bool runs_as_said(const struct ft_scenario *s)
+{
+	const struct node *n = node_path(s->given, "training.schedule");
+
+	return s->plan->pp == 1 || node_is_null(n) ||
+	       node_says(n, ft_schedule_name(s->plan->schedule));
+}
+
+static bool networked(const struct ft_scenario *s)
+{
+	return s->cluster->topology.tiers > 0;
+}
+
 /* Not in fp32, where no product is grouped whatever is said; but operations on a gate's halves are others then. */
 static bool may_be_grouped(const struct ft_scenario *s)
 {
@@ -234,11 +272,18 @@ static const struct idle_key told[] = {
 	{ "training.overlap.pp", staged, "with pp above 1", "true" },
 	{ "training.overlap.dp", replicated,
 	  "where several ranks share in the sums of gradients", "true" },
+	{ "training.overlap.param_gather", scenario_gathers_ahead,
+	  "where several ranks share what zero1 or zero2 divides, under a stack with gather_under_forward",
+	  "false" },
+	{ "training.overlap.copy_engines", copies,
+	  "where ranks gather, exchange or send something", "false" },
 	{ "training.grouped_experts", may_be_grouped,
 	  "where experts are in 16 bit, or no compiler fuses their operations",
 	  "true" },
 	{ "training.parallel.vpp", staged, "with pp above 1", "1" },
 	{ "training.schedule", staged, "with pp above 1", "1f1b" },
+	{ "training.schedule", runs_as_said,
+	  "as interleaved with vpp above 1, and as 1f1b with vpp 1", NULL },
 	{ "training.pipeline_flushes", staged, "with pp above 1", "1" },
 	{ "training.overlap.ep", paired,
 	  "with ep above 1 and several micro-batches, without fsdp and hsdp, and in a pipeline with vpp above 1, but not under zbv",
@@ -246,6 +291,8 @@ static const struct idle_key told[] = {
 	{ "training.moe_force_balance", may_be_forced,
 	  "with ep above 1, under a stack with expert_spread or forced_in_turn",
 	  "false" },
+	{ "cluster.ufm_ports", networked, "where nodes have a network", "0" },
+	{ "cluster.optics", networked, "where nodes have a network", "generic" },
 	{ "cost.goodput.checkpoint", SAVES, NULL },
 	{ "cost.goodput.storage_bandwidth", SAVES, NULL },
 	{ "cost.goodput.restart", FAILS, NULL },

@@ -38,6 +38,9 @@ const char *scenario_idle_value(const struct ft_scenario *s, const char *path);
 bool scenario_no_idle_key(const struct ft_scenario *s, const struct node *training,
 			  const struct ft_plan *plan, size_t n, struct ft_error *err);
 
+/* Are new weights gathered beside the next forward pass where overlap.param_gather says so? */
+bool scenario_gathers_ahead(const struct ft_scenario *s);
+
 /* Does the GPU multiply in the plan's format? */
 bool scenario_multiplies(const struct ft_scenario *s, const struct node *training,
 			 struct ft_error *err);

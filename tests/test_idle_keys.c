@@ -182,7 +182,7 @@ static bool remarked(const char *model, const char *stack, int gpus,
 	const char *where, *found = NULL;
 	const char *text = arena_printf(
 		&mem,
-		"{model: {name: %s, num_hidden_layers: 2}, cluster: {gpu: h100-sxm, "
+		"{model: {name: %s, num_hidden_layers: 4}, cluster: {gpu: h100-sxm, "
 		"gpus: %d}, stack: %s, training: {sequence_length: 2048, "
 		"global_batch_size: 64, %s}}",
 		model, gpus, stack, training);
@@ -229,6 +229,75 @@ static void an_overlap_of_no_sums_is_told(void **state)
 	for (size_t i = 0; i < sizeof(of) / sizeof(*of); i++)
 		assert_int_equal(remarked(of[i].model, "megatron-core", 8,
 					  of[i].training, "training.overlap.dp"),
+				 of[i].told);
+}
+
+/* Nothing is gathered beside a forward pass by one rank, nor under a stack that gathers behind the update; and no sum is a copy. */
+static void a_gather_of_nothing_is_told(void **state)
+{
+	static const struct {
+		const char *model, *stack, *training, *key;
+		bool told;
+	} of[] = {
+		{ DENSE, "megatron-core",
+		  "sharding: zero1, parallel: {tp: 8}, overlap: {param_gather: true}",
+		  "training.overlap.param_gather", true },
+		{ DENSE, "megatron-core",
+		  "sharding: zero2, parallel: {tp: 4}, overlap: {param_gather: true}",
+		  "training.overlap.param_gather", false },
+		{ DENSE, "megatron-core",
+		  "sharding: zero1, zero_group: 1, overlap: {param_gather: true}",
+		  "training.overlap.param_gather", true },
+		{ DENSE, "megatron-lm-2022",
+		  "sharding: zero1, overlap: {param_gather: true}",
+		  "training.overlap.param_gather", true },
+		{ DENSE, "megatron-lm-2022",
+		  "sharding: zero1, overlap: {param_gather: false}",
+		  "training.overlap.param_gather", false },
+		{ ROUTED, "megatron-core",
+		  "sharding: zero1, parallel: {tp: 8, ep: 4, etp: 1}, overlap: {param_gather: true}",
+		  "training.overlap.param_gather", false },
+		{ DENSE, "megatron-core",
+		  "sharding: ddp, overlap: {copy_engines: true}",
+		  "training.overlap.copy_engines", true },
+		{ DENSE, "megatron-core",
+		  "sharding: zero1, overlap: {copy_engines: true}",
+		  "training.overlap.copy_engines", false },
+		{ DENSE, "megatron-core",
+		  "sharding: ddp, parallel: {pp: 2}, overlap: {copy_engines: true}",
+		  "training.overlap.copy_engines", false },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(of) / sizeof(*of); i++)
+		assert_int_equal(remarked(of[i].model, of[i].stack, 8, of[i].training,
+					  of[i].key),
+				 of[i].told);
+}
+
+/* With one chunk a stage interleaved is 1f1b, with two 1f1b is interleaved. */
+static void a_schedule_that_runs_as_another_is_told(void **state)
+{
+	static const struct {
+		const char *training;
+		bool told;
+	} of[] = {
+		{ "schedule: interleaved, parallel: {pp: 2}", true },
+		{ "schedule: interleaved, parallel: {pp: 2, vpp: 1}", true },
+		{ "schedule: interleaved, parallel: {pp: 1}", true },
+		{ "schedule: gpipe, parallel: {pp: 1}", true },
+		{ "schedule: 1f1b, parallel: {pp: 1}", false },
+		{ "schedule: 1f1b, parallel: {pp: 2}", false },
+		{ "schedule: gpipe, parallel: {pp: 2}", false },
+		{ "schedule: 1f1b, parallel: {pp: 2, vpp: 2}", true },
+		{ "schedule: interleaved, parallel: {pp: 2, vpp: 2}", false },
+		{ "parallel: {pp: 2}", false },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(of) / sizeof(*of); i++)
+		assert_int_equal(remarked(DENSE, "megatron-core", 8, of[i].training,
+					  "training.schedule"),
 				 of[i].told);
 }
 
@@ -358,6 +427,8 @@ int main(void)
 		cmocka_unit_test(a_search_holds_a_key_where_it_counts),
 		cmocka_unit_test(an_answer_says_that_it_does_nothing),
 		cmocka_unit_test(an_overlap_of_no_sums_is_told),
+		cmocka_unit_test(a_gather_of_nothing_is_told),
+		cmocka_unit_test(a_schedule_that_runs_as_another_is_told),
 		cmocka_unit_test(ungrouped_experts_in_fp32_are_told),
 	};
 

@@ -54,6 +54,7 @@ ok "a sum between racks takes at least that inside one" sh -c "$f collective $tm
 ok "no uplink fails under one switch" sh -c "[ '$(failed 64)' = 'The network has no uplinks, so that failed_uplinks_frac changes nothing.' ]"
 ok "nor do spines, of which there are none" sh -c "$f simulate examples/01-first-answer/h100.yaml --set cluster.gpus=64 --set 'training.parallel={tp: 4}' --set training.global_batch_size=64 --set cluster.fabric.spare_spines=3 | grep -q '^spare_spines changes nothing in a network of 1 tier with adaptive routing'"
 ok "nor in a single node" sh -c "[ '$(failed 8)' = 'There is no network, so that failed_uplinks_frac and slow_nics_frac change nothing.' ]"
+ok "which has neither optics nor ports for UFM" sh -c "$f simulate examples/03-infiniband-roce-spectrum-x/ib.yaml --set cluster.gpus=8 --set cluster.optics=nvidia --set cluster.ufm_ports=8 2>&1 >/dev/null | grep -c 'has an effect only where nodes have a network' | grep -qx 2"
 ok "a rail under one leaf crosses none" sh -c "[ '$(failed 128)' = 'All NICs of a rail share a leaf, so that failed_uplinks_frac slows only what crosses rails.' ]"
 ok "one among leaves may" sh -c "[ -z '$(failed 512)' ]"
 core() { # OVERSUBSCRIPTION GPUS: what is said of it in a bill
