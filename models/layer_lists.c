@@ -59,11 +59,19 @@ const struct node *read_word_list(struct reader *r, const char *key,
 	return list;
 }
 
+static const char defaults[] = "models/names.c";
+
+bool laid_upon(const struct reader *r, const char *key)
+{
+	const struct node *n = node_get(r->map, key);
+
+	return !node_is_null(n) && strcmp(n->mark.file, defaults) != 0 &&
+	       (!r->base || strcmp(n->mark.file, r->base) != 0);
+}
+
 bool said_beside(const struct reader *r, const struct node *taken,
 		 const struct node *other)
 {
-	static const char defaults[] = "models/names.c";
-
 	if (node_is_null(taken) || node_is_null(other) ||
 	    !strcmp(taken->mark.file, defaults) || !strcmp(other->mark.file, defaults))
 		return false;

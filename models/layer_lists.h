@@ -25,6 +25,9 @@ const struct node *read_number_list(struct reader *r, const char *key, int64_t m
 const struct node *read_word_list(struct reader *r, const char *key,
 				  const char *const *known, size_t n);
 
+/* Does the scenario say it, upon a file or alone? */
+bool laid_upon(const struct reader *r, const char *key);
+
 /* Were both said, and neither upon the other? What a scenario lays upon a file overrides what the file says; the values
  * that a class has for what a config leaves out (config_complete) contradict nothing. */
 bool said_beside(const struct reader *r, const struct node *taken,

@@ -68,6 +68,13 @@ static void read_plain(struct reader *r, const struct family *family,
 		check_groups(r, "num_key_value_heads", layer);
 }
 
+/* A scenario's key that another one hides: a factor of which a width is not made. */
+static void check_hidden(struct reader *r, const char *key, const char *by)
+{
+	if (laid_upon(r, key) && read_has(r, by))
+		reader_fail(r, key, "does nothing beside %s; say null for that", by);
+}
+
 static int64_t read_width(struct reader *r, const struct ft_model *model)
 {
 	int64_t ratio = read_int(r, "expansion_ratio", 1, 1024, 4);
@@ -75,6 +82,7 @@ static int64_t read_width(struct reader *r, const struct ft_model *model)
 	if (!read_has(r, "intermediate_size") && model->activation == FT_SWIGLU &&
 	    !read_has(r, "expansion_ratio"))
 		(void)read_need(r, "intermediate_size");
+	check_hidden(r, "expansion_ratio", "intermediate_size");
 	return read_size(r, "intermediate_size", 1, ratio * model->hidden_size);
 }
 
@@ -120,6 +128,7 @@ static void read_experts(struct reader *r, enum expert_kind kind,
 					     read_width(r, model) :
 					     read_needed(r, "moe_intermediate_size");
 	layer->expert_latent = read_size(r, "moe_latent_size", 0, 0);
+	check_hidden(r, "n_shared_experts", "shared_expert_intermediate_size");
 	layer->shared_intermediate =
 		model->dense_beside ?
 			read_needed(r, "intermediate_size") :

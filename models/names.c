@@ -158,6 +158,7 @@ static const struct {
 	{ "mamba2", "n_groups", "linear_num_key_heads" },
 	{ "mamba2", "num_heads", "linear_num_value_heads" },
 	{ "mamba2", "state_size", "linear_key_head_dim" },
+	{ "mellum", "num_experts", "num_local_experts" },
 	{ "mimo_v2_flash", "n_routed_experts", "num_local_experts" },
 	{ "mpt", "attn_config.alibi", "alibi" },
 	{ "mpt", "attn_config.attn_pdrop", "attention_dropout" },
@@ -238,6 +239,8 @@ static const struct {
 	{ "llama4_text", "attention_chunk_size", "8192" },
 	{ "llama4_text", "n_shared_experts", "1" },
 	{ "llama4_text", "sliding_window_pattern", "4" },
+	/* layer_types alone say which see less, else all see all (configuration_mellum.py, read 2026-11-30) */
+	{ "mellum", "sliding_window_pattern", "1" },
 	{ "mimo_v2_flash", "first_k_dense_replace", "1" },
 	{ "mimo_v2_flash", "head_dim", "192" },
 	{ "mimo_v2_flash", "max_window_layers", "1" },

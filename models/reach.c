@@ -358,7 +358,7 @@ static void read_states(struct reader *r, const struct family *family,
 		linear[SHORT_CONV] = read_short_conv(r, model);
 }
 
-/* None where it is switched off. Of a scenario that lays one over a file's model, and says no more, that would be in silence. */
+/* None where it is switched off. Of a scenario that says no more than the window, that would be in silence. */
 static int64_t read_window(struct reader *r)
 {
 	int64_t window = read_size(r, "sliding_window", 0, 0);
@@ -367,12 +367,30 @@ static int64_t read_window(struct reader *r)
 
 	if (read_bool(r, "use_sliding_window", true))
 		return window;
-	if (window && r->base && strcmp(own->mark.file, r->base) != 0 &&
+	if (window && laid_upon(r, "sliding_window") &&
 	    strcmp(own->mark.file, use->mark.file) != 0)
 		reader_fail(r, "sliding_window",
 			    "does nothing while use_sliding_window is false; say "
 			    "use_sliding_window: true, too");
 	return 0;
+}
+
+/* Nor may a scenario say in silence which layers have a window where there is none. */
+static void check_no_windows(struct reader *r, const struct layer_rule *rule, int64_t n)
+{
+	static const char *const which[] = { "layer_types", "sliding_window_pattern",
+					     "max_window_layers" };
+	bool any = false;
+
+	if (laid_upon(r, "use_sliding_window"))
+		return;
+	for (int64_t i = 0; i < n; i++)
+		any |= in_place(rule, i) == ATTENTION && is_local(rule, i);
+	for (size_t k = 0; any && k < 3 && !r->failed; k++)
+		if (laid_upon(r, which[k]))
+			reader_fail(r, which[k],
+				    "says which layers have a window, and there is "
+				    "none; say sliding_window, too");
 }
 
 void reach_set(struct reader *r, const struct family *family,
@@ -388,6 +406,8 @@ void reach_set(struct reader *r, const struct family *family,
 	check_list_fits(r, "hybrid_layer_pattern", rule.local, model->n_layers);
 	if (!r->failed)
 		check_said(r, family, &rule, window || chunk, model->n_layers);
+	if (!window && !chunk && !r->failed)
+		check_no_windows(r, &rule, model->n_layers);
 	if (r->failed)
 		return;
 	read_states(r, family, model, &rule, linear);
