@@ -205,6 +205,22 @@ json_t *json_of_breakdown(const struct ft_breakdown *b)
 	return j;
 }
 
+/* Keys that are stated and do nothing, as the terminal is told of them. */
+static json_t *idle_keys(const struct ft_scenario *s)
+{
+	json_t *list = json_array();
+	const char *key, *where;
+
+	for (size_t i = 0; (key = ft_scenario_idle(s, i, &where)); i++) {
+		json_t *j = json_object();
+
+		json_put_text(j, "key", key);
+		json_put_text(j, "counts", where);
+		json_array_append_new(list, j);
+	}
+	return list;
+}
+
 json_t *json_of_outcome(const struct ft_scenario *s, const struct ft_outcome *o,
 			const char *id)
 {
@@ -241,6 +257,7 @@ json_t *json_of_outcome(const struct ft_scenario *s, const struct ft_outcome *o,
 	for (size_t i = 0; i < s->n_assumed; i++)
 		json_array_append_new(assumed, json_of_text(s->assumed[i]));
 	json_object_set_new(j, "assumed", assumed);
+	json_object_set_new(j, "idle_keys", idle_keys(s));
 	return j;
 }
 

@@ -187,9 +187,24 @@ static void check_stated(const json_t *j, const struct ft_scenario *s)
 	arena_release(&mem);
 }
 
+static void check_idle(const json_t *j, const struct ft_scenario *s)
+{
+	const char *key, *where;
+	size_t n = 0;
+
+	for (; (key = ft_scenario_idle(s, n, &where)); n++) {
+		const json_t *k = json_array_get(at(j, "idle_keys"), n);
+
+		says(k, "key", key);
+		says(k, "counts", where);
+	}
+	assert_int_equal(json_array_size(at(j, "idle_keys")), n);
+}
+
 static void check(const json_t *j, const struct ft_scenario *s,
 		  const struct ft_outcome *o)
 {
+	check_idle(j, s);
 	says(j, "name", s->label);
 	says(j, "id", s->label);
 	says(j, "bottleneck", o->bottleneck);

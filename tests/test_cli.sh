@@ -135,6 +135,7 @@ moe=examples/08-mixture-of-experts/mixtral.yaml
 ok "pairs of passes compute no layers again" fails 1 "overlap.ep pairs the passes of two micro-batches" $f simulate $moe --set 'training={sequence_length: 4096, global_batch_size: 512, sharding: zero1, parallel: {ep: 8}, overlap: {ep: true}, recompute: full}'
 ok "nor is an MLP recomputed where there is none" fails 1 "mlp: the model has no layer without experts" $f simulate $moe --set training.recompute=selective --set training.recompute_modules=mlp
 ok "nor are shared experts one" fails 1 "mlp: .*moe computes a routed MLP again, with its shared experts" $f simulate $moe --set model=llama4-scout --set training.recompute=selective --set training.recompute_modules=mlp
+ok "an answer for programs has the keys that do nothing" sh -c "$f simulate $a --set training.parallel.pp=1 --set training.parallel.vpp=1 --set training.schedule=gpipe --json 2>/dev/null | jq -e '.idle_keys == [{\"key\": \"training.schedule\", \"counts\": \"with pp above 1\"}]'"
 ok "that FSDP gathers late cannot be said" fails 1 "param_gather has an effect only with sharding zero1 or zero2" $f simulate $a --set training.sharding=fsdp --set training.overlap.param_gather=false
 ok "a byte that is no text is told with its place" sh -c "! $f simulate $tmp/bytes.yaml 2>$tmp/e && grep -q 'bytes.yaml:2:1: error: is not valid YAML' $tmp/e"
 ok "an option of the run is named as it was typed" sh -c "! $f simulate $a --days=-3 2>$tmp/e && grep -q '^--days=-3:1:8: error: days: -3 is negative' $tmp/e"

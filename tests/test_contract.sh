@@ -18,7 +18,7 @@ keys() { # WHAT command...
 }
 keys simulate $f simulate $h --finance --set run.tokens=1T --set cluster.gpus=512
 keys simulate-beside $f simulate $h --beside $h
-keys simulate-rented $f simulate "$tmp/small.yaml" --set training.parallel.tp=1 --set cost.usd_per_gpu_hour=2USD/h
+keys simulate-rented $f simulate "$tmp/small.yaml" --set training.parallel.tp=1 --set cost.usd_per_gpu_hour=2USD/h --set training.schedule=gpipe
 keys simulate-too-large $f simulate $h --set cluster.gpus=64 --set training.parallel.pp=1 --set training.parallel.vpp=1
 keys compare $f compare $h $m
 keys bom $f bom $h --set cluster.gpus=2048
