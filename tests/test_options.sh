@@ -220,4 +220,11 @@ ok "but not over those that are read" fails 1 "is read, and would be written ove
 ok "two files of one name" fails 1 "would be written twice" $f simulate "$tmp/s.yaml" --flows "$tmp/new" --timeline "$tmp/./new"
 ok "nothing was written" sh -c "cd $tmp && [ ! -e new ] && [ ! -e net ] && sha256sum -c before"
 ok "a device may be named twice" takes $f simulate "$tmp/s.yaml" --flows /dev/null --timeline /dev/null
+named() { # the options that skeletons name are those of the commands that they name
+	grep -ho '`[a-z]* --[a-z-]*' cli/new/*.yaml | tr -d '`' >"$tmp/named" && [ -s "$tmp/named" ] &&
+	while read -r command option; do
+		"$f" "$command" --help | grep -q -e "$option" || return 1
+	done <"$tmp/named"
+}
+ok "options that skeletons name exist" named
 finish
