@@ -66,14 +66,18 @@ const char *evidence_rails(const struct ft_scenario *s, const struct ft_outcome 
 {
 	const struct ft_cluster *c = s->cluster;
 
+	bool links = c->imperfections.failed_uplinks_frac > 0;
+	bool spines = c->imperfections.failed_spines > 0;
+
 	(void)o;
-	if (!(c->imperfections.failed_uplinks_frac > 0) || c->fabric->graph ||
-	    c->topology.tiers < 2 || c->topology.nodes_per_leaf < c->nodes)
+	if ((!links && !spines) || c->fabric->graph || c->topology.tiers < 2 ||
+	    c->topology.nodes_per_leaf < c->nodes)
 		return "";
-	snprintf(
-		text, SENTENCE,
-		"All NICs of a rail share a leaf, so that failed_uplinks_frac slows only "
-		"what crosses rails.");
+	snprintf(text, SENTENCE,
+		 "All NICs of a rail share a leaf, so that %s%s%s slow%s only what "
+		 "crosses rails.",
+		 links ? "failed_uplinks_frac" : "", links && spines ? " and " : "",
+		 spines ? "failed_spines" : "", links && spines ? "" : "s");
 	return text;
 }
 

@@ -157,12 +157,15 @@ static bool dealt(const struct ft_scenario *s)
 	return s->plan->ep > 1;
 }
 
-/* Copies are not spread evenly, or forced balance sends them elsewhere. */
+/* Copies are not spread evenly, where no capacity says how many a rank takes; or forced balance sends them elsewhere, which counts
+ * where a kernel sends a token once to each rank. */
 static bool may_be_forced(const struct ft_scenario *s)
 {
 	const struct ft_layout_rules *l = &s->stack->layout;
+	bool direct = s->plan->dispatcher != FT_DISPATCH_ALLTOALL;
 
-	return dealt(s) && (l->expert_spread > 0 || l->forced_in_turn);
+	return dealt(s) && ((l->expert_spread > 0 && !(s->plan->capacity_factor > 0)) ||
+			    (l->forced_in_turn && direct));
 }
 
 /* A backward and a forward of two micro-batches side by side, as foretoken-scenario(5) has it. */
@@ -289,7 +292,7 @@ static const struct idle_key told[] = {
 	  "with ep above 1 and several micro-batches, without fsdp and hsdp, and in a pipeline with vpp above 1, but not under zbv",
 	  "false" },
 	{ "training.moe_force_balance", may_be_forced,
-	  "with ep above 1, under a stack with expert_spread or forced_in_turn",
+	  "with ep above 1: without a capacity under a stack with expert_spread, or with deepep or hybridep under one with forced_in_turn",
 	  "false" },
 	{ "cluster.ufm_ports", networked, "where nodes have a network", "0" },
 	{ "cluster.optics", networked, "where nodes have a network", "generic" },

@@ -301,6 +301,39 @@ static void a_schedule_that_runs_as_another_is_told(void **state)
 				 of[i].told);
 }
 
+/* A capacity says how many copies a rank takes, however they are spread. */
+static void balance_that_a_capacity_forces_is_told(void **state)
+{
+	static const struct {
+		const char *stack, *training;
+		bool told;
+	} of[] = {
+		{ "megatron-core", "", false },
+		{ "megatron-core", ", moe_capacity_factor: 1.5", true },
+		{ "megatron-core", ", moe_capacity_factor: 0", false },
+		{ "megatron-core-2024", ", moe_dispatcher: deepep", false },
+		{ "nemo-automodel-2026",
+		  ", moe_capacity_factor: 1.5, moe_dispatcher: deepep", false },
+		{ "nemo-automodel-2026",
+		  ", moe_capacity_factor: 1.5, moe_dispatcher: alltoall", true },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(of) / sizeof(*of); i++) {
+		struct arena mem = { 0 };
+
+		assert_int_equal(
+			remarked(ROUTED, of[i].stack, 8,
+				 arena_printf(&mem,
+					      "moe_force_balance: true, parallel: {ep: "
+					      "4}%s",
+					      of[i].training),
+				 "training.moe_force_balance"),
+			of[i].told);
+		arena_release(&mem);
+	}
+}
+
 /* Compiled, they do the same either way; in eager's passes the gate's operations differ, and in 16 bit products. */
 static void ungrouped_experts_in_fp32_are_told(void **state)
 {
@@ -429,6 +462,7 @@ int main(void)
 		cmocka_unit_test(an_overlap_of_no_sums_is_told),
 		cmocka_unit_test(a_gather_of_nothing_is_told),
 		cmocka_unit_test(a_schedule_that_runs_as_another_is_told),
+		cmocka_unit_test(balance_that_a_capacity_forces_is_told),
 		cmocka_unit_test(ungrouped_experts_in_fp32_are_told),
 	};
 

@@ -56,6 +56,7 @@ ok "nor do spines, of which there are none" sh -c "$f simulate examples/01-first
 ok "nor in a single node" sh -c "[ '$(failed 8)' = 'There is no network, so that failed_uplinks_frac and slow_nics_frac change nothing.' ]"
 ok "which has neither optics nor ports for UFM" sh -c "$f simulate examples/03-infiniband-roce-spectrum-x/ib.yaml --set cluster.gpus=8 --set cluster.optics=nvidia --set cluster.ufm_ports=8 2>&1 >/dev/null | grep -c 'has an effect only where nodes have a network' | grep -qx 2"
 ok "a rail under one leaf crosses none" sh -c "[ '$(failed 128)' = 'All NICs of a rail share a leaf, so that failed_uplinks_frac slows only what crosses rails.' ]"
+ok "nor do spines that failed" sh -c "$f simulate examples/03-infiniband-roce-spectrum-x/ib.yaml --set cluster.gpus=128 --set cluster.imperfections.failed_spines=1 | grep -qx 'All NICs of a rail share a leaf, so that failed_spines slows only what crosses rails.'"
 ok "one among leaves may" sh -c "[ -z '$(failed 512)' ]"
 core() { # OVERSUBSCRIPTION GPUS: what is said of it in a bill
 	$f bom examples/03-infiniband-roce-spectrum-x/ib.yaml --set "cluster.gpus=$2" --set "cluster.fabric={extends: ib-ndr-rail, tiers: 3, core_oversubscription: $1}" | sed -n 's/^Switches have whole ports, so that a core_oversubscription of \(.*\) is built as \(.*\)\.$/\1 \2/p'
