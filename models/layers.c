@@ -128,7 +128,8 @@ static void read_experts(struct reader *r, enum expert_kind kind,
 					     read_width(r, model) :
 					     read_needed(r, "moe_intermediate_size");
 	layer->expert_latent = read_size(r, "moe_latent_size", 0, 0);
-	check_hidden(r, "n_shared_experts", "shared_expert_intermediate_size");
+	if (!laid_upon(r, "shared_expert_intermediate_size")) /* Nemotron's has both */
+		check_hidden(r, "n_shared_experts", "shared_expert_intermediate_size");
 	layer->shared_intermediate =
 		model->dense_beside ?
 			read_needed(r, "intermediate_size") :

@@ -382,8 +382,13 @@ static void check_no_windows(struct reader *r, const struct layer_rule *rule, in
 					     "max_window_layers" };
 	bool any = false;
 
-	if (laid_upon(r, "use_sliding_window"))
+	if (laid_upon(r, "use_sliding_window")) {
+		if (read_bool(r, "use_sliding_window", false))
+			reader_fail(r, "use_sliding_window",
+				    "there is no window to use; say sliding_window, "
+				    "too");
 		return;
+	}
 	for (int64_t i = 0; i < n; i++)
 		any |= in_place(rule, i) == ATTENTION && is_local(rule, i);
 	for (size_t k = 0; any && k < 3 && !r->failed; k++)

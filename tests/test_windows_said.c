@@ -20,6 +20,9 @@ static void a_key_of_no_window_is_refused(void **state)
 		{ "{name: llama3-8b, num_hidden_layers: 2, layer_types: "
 		  "[sliding_attention, full_attention]}",
 		  "layer_types" NO_WINDOW },
+		{ "{name: qwen3-8b, use_sliding_window: true}",
+		  "use_sliding_window: there is no window to use; say sliding_window, "
+		  "too" },
 		{ "{name: llama3-8b, max_window_layers: 8}",
 		  "max_window_layers" NO_WINDOW },
 		{ "{name: llama3-8b, sliding_window_pattern: 2}",
@@ -69,8 +72,11 @@ static void what_counts_or_asks_for_nothing_may_stand(void **state)
 		"max_window_layers: 8}",
 		"{model_type: qwen2, " SHAPE ", use_sliding_window: false, "
 		"sliding_window: 64, max_window_layers: 2}",
+		"{name: qwen3-8b, use_sliding_window: true, sliding_window: 64}",
 		"{name: gemma2-9b, sliding_window_pattern: 3}",
 		"{name: mpt-7b, intermediate_size: null, expansion_ratio: 8}",
+		"{name: nemotron-3-nano-30b-a3b, n_shared_experts: 1, "
+		"moe_shared_expert_intermediate_size: 3712}",
 	};
 
 	(void)state;
