@@ -357,7 +357,7 @@ static void the_table_is(const struct drawn *d)
 		PRINTED_IS(&p, i + 1, 4, "%s", ft_price_kind_name(x->kind));
 		PRINTED_IS(&p, i + 1, 5, "%s", x->book);
 		PRINTED_IS(&p, i + 1, 6, "%s", *x->buyer ? x->buyer : "-");
-		PRINTED_IS(&p, i + 1, 7, "%.60s", x->source);
+		PRINTED_IS(&p, i + 1, 7, "%s", x->source);
 	}
 	printed_drop(&p);
 	free(text);
