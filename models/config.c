@@ -241,8 +241,8 @@ static bool drops(struct reader *r, const char *key)
 static void read_block(struct reader *r, const struct family *family,
 		       struct ft_model *model)
 {
-	bool later = read_bool(r, "new_decoder_architecture", false);
-	int64_t apart = read_int(r, "num_ln_in_parallel_attn", 1, 2, later ? 2 : 1);
+	bool later = family->few_heads == HEADS_FALCON &&
+		     read_bool(r, "new_decoder_architecture", false);
 
 	model->parallel =
 		later || read_bool(r, "use_parallel_residual", family->parallel);
@@ -250,7 +250,8 @@ static void read_block(struct reader *r, const struct family *family,
 		       family->norms			    ? family->norms :
 							      2;
 	if (family->joins_norm && model->parallel)
-		model->norms = (int)apart;
+		model->norms = (int)read_int(r, "num_ln_in_parallel_attn", 1, 2,
+					     later ? 2 : 1);
 	model->qk_norm =
 		!read_bool(r, "qk_norm", family->qk_norm && !family->qk_norm_off) ?
 			FT_QK_PLAIN :
@@ -305,9 +306,9 @@ static enum ft_positions read_rope(struct reader *r)
 static enum ft_positions read_positions(struct reader *r, const struct family *family)
 {
 	bool alibi = read_bool(r, "alibi", false);
-	bool learned = read_bool(r, "learned_pos_emb", true);
 
-	if (alibi || (family->positions == FT_LEARNED && !learned))
+	if (alibi ||
+	    (family->positions == FT_LEARNED && !read_bool(r, "learned_pos_emb", true)))
 		return FT_ALIBI;
 	return family->positions == FT_NO_POSITIONS ? read_rope(r) : family->positions;
 }
@@ -364,6 +365,16 @@ bool config_is_idle(const struct config_idle *idle, const char *common)
 	return false;
 }
 
+/* The same of kinds that newer types no longer are of. */
+static const char *older_kind_for(const struct family *family, enum family_key_of of)
+{
+	if (of == SWITCHED && family->few_heads == HEADS_EVEN)
+		return "gpt_bigcode";
+	if (of == FALCON && family->few_heads != HEADS_FALCON)
+		return "falcon";
+	return of == TABLED && family->positions != FT_LEARNED ? "mpt" : NULL;
+}
+
 /* A type that has a use for the key, where this family is of another kind; or NULL. */
 static const char *kind_for(const struct family *family, const char *key)
 {
@@ -390,7 +401,7 @@ static const char *kind_for(const struct family *family, const char *key)
 	case INDEXED:
 		return family->indexed ? NULL : "deepseek_v32";
 	default:
-		return NULL;
+		return older_kind_for(family, family_key_of(key));
 	}
 }
 

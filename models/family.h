@@ -115,7 +115,7 @@ bool family_is_common(const char *key);
 const char *family_common(size_t i);
 
 /* Which models have it: all kinds, those with routed experts, those with latent attention,
- * those whose global layers have heads of their own, those whose local layers have; those with an indexer. */
+ * those whose global layers have heads of their own, those whose local layers have, and so on; SWITCHED: those whose key heads a switch says, TABLED: with learned positions. */
 /* INSIDE: a map whose keys are read under names with a dot. */
 enum family_key_of {
 	ANY,
@@ -128,6 +128,9 @@ enum family_key_of {
 	DECAY,
 	BESIDE,
 	INDEXED,
+	SWITCHED,
+	FALCON,
+	TABLED,
 	INSIDE
 };
 enum family_key_of family_key_of(const char *common);

@@ -34,10 +34,10 @@ static void read_latent(struct reader *r, struct ft_layer *layer)
  * how many all the same. */
 static int64_t kv_heads(struct reader *r, enum few_heads few, int64_t heads)
 {
-	bool one = read_bool(r, "multi_query", few != HEADS_EVEN);
-	bool later = read_bool(r, "new_decoder_architecture", false);
+	bool one = few != HEADS_EVEN && read_bool(r, "multi_query", true);
 
-	if (few != HEADS_EVEN && one && !(few == HEADS_FALCON && later))
+	if (one &&
+	    !(few == HEADS_FALCON && read_bool(r, "new_decoder_architecture", false)))
 		return 1;
 	return read_size(r, "num_key_value_heads", 1, heads);
 }

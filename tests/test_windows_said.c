@@ -38,6 +38,30 @@ static void a_key_of_no_window_is_refused(void **state)
 	}
 }
 
+/* Keys that a few old types have, in a model of another. */
+static void another_types_keys_are_refused(void **state)
+{
+	static const char *const bad[][2] = {
+		{ "multi_query: true", "gpt_bigcode" },
+		{ "new_decoder_architecture: true", "falcon" },
+		{ "num_ln_in_parallel_attn: 2", "falcon" },
+		{ "learned_pos_emb: true", "mpt" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
+		struct ft_error err;
+		char text[128], says[64];
+
+		snprintf(text, sizeof(text), "{name: llama3-8b, %s}", bad[i][0]);
+		snprintf(says, sizeof(says), "such as %s", bad[i][1]);
+		assert_null(model_of_text(text, &err));
+		if (!strstr(err.text, "does nothing in a model of type llama") ||
+		    !strstr(err.text, says))
+			fail_msg("%s: %s", bad[i][0], err.text);
+	}
+}
+
 static void a_factor_of_no_width_is_refused(void **state)
 {
 	static const char *const bad[][2] = {
@@ -132,6 +156,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_key_of_no_window_is_refused),
+		cmocka_unit_test(another_types_keys_are_refused),
 		cmocka_unit_test(a_factor_of_no_width_is_refused),
 		cmocka_unit_test(what_counts_or_asks_for_nothing_may_stand),
 		cmocka_unit_test(mellum_has_windows_where_layer_types_say),
