@@ -178,7 +178,7 @@ struct node *config_rename(struct arena *mem, const struct family *family,
 
 void config_complete(struct arena *mem, const struct family *family, struct node *map)
 {
-	static const struct ft_mark here = { "models/names.c", 1, 1 };
+	static const struct ft_mark here = { "models/class_values.c", 1, 1 };
 	const char *common, *value;
 
 	for (size_t i = 0; (common = family_default(family, i, &value)); i++)

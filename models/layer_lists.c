@@ -59,7 +59,7 @@ const struct node *read_word_list(struct reader *r, const char *key,
 	return list;
 }
 
-static const char defaults[] = "models/names.c";
+static const char defaults[] = "models/class_values.c";
 
 bool laid_upon(const struct reader *r, const char *key)
 {

@@ -27,6 +27,7 @@ writes TRACES/NAME.rank0.kineto.json.gz of one more step.
 import contextlib
 import datetime
 import gc
+import importlib
 import json
 import os
 import sys
@@ -90,6 +91,14 @@ def sinks_outside():
     ALL_MASK_ATTENTION_FUNCTIONS.register("sinks_outside", lambda *a, **k: None)
 
 
+def maker(config):
+    """What makes a model of a configuration: the auto class, or that of a type which it does not list (mistral4)."""
+    if type(config) in transformers.AutoModelForCausalLM._model_mapping:
+        return transformers.AutoModelForCausalLM.from_config
+    module = importlib.import_module(type(config).__module__.replace(".configuration_", ".modeling_"))
+    return getattr(module, type(config).__name__.replace("Config", "ForCausalLM"))._from_config
+
+
 def build(case, device):
     if case.get("attention") == "sinks_outside":
         sinks_outside()
@@ -100,7 +109,7 @@ def build(case, device):
     flat = case.get("fsdp1", False)
     shard = case.get("shard", True) and not ddp and not flat
     with torch.device(device):
-        model = transformers.AutoModelForCausalLM.from_config(
+        model = maker(config)(
             config, dtype=torch.float32 if shard or ddp or flat else torch.bfloat16,
             **({"attn_implementation": case["attention"]} if "attention" in case else {}))
     model.train()
