@@ -202,7 +202,8 @@ static const struct {
 };
 
 #define RECURRENT "recurrent layers are not simulated"
-#define SPARSE "its sparse attention is not simulated"
+#define GATES "its gate for each head is not simulated"
+#define HYPER "its hyper-connections are not simulated"
 #define ENCODER "it is an encoder; decoder-only models are simulated"
 #define HAS_ENCODER "it has an encoder; decoder-only models are simulated"
 
@@ -220,13 +221,21 @@ static const struct {
 	{ "nemotron-nas", "its layers of different widths are not simulated" },
 	{ "openelm", "its layers of different widths are not simulated" },
 	{ "llada", "it fills in masked tokens; decoder-only models are simulated" },
-	{ "laguna", "its gate for each head is not simulated" },
+	{ "laguna", GATES },
+	{ "step3p", GATES },
+	{ "hy_v4", HYPER },
+	{ "glm5_next", HYPER },
+	{ "qwen4_exp", "its tables of n-grams are not simulated" },
+	{ "axk1", "its norm behind experts is not simulated" },
+	{ "inkling", "its relative positions are not simulated" },
+	{ "zaya", "its convolutions before attention are not simulated" },
 	{ "longcat_flash", "its layers of two attentions are not simulated" },
 	{ "diffllama", "its differential attention is not simulated" },
 	{ "bitnet", "its ternary weights are not simulated" },
+	{ "minimax_m3", "its attention to chosen blocks of tokens is not simulated" },
 	{ "minimax", "its lightning attention is not simulated" },
-	{ "axk2", SPARSE },
-	{ "deepseek_v4", SPARSE },
+	{ "axk2", "its gated norms are not simulated" },
+	{ "deepseek_v4", "its attention to compressed tokens is not simulated" },
 	{ "mllama", "its attention to images is not simulated" },
 	{ "bert", ENCODER },
 	{ "data2vec", ENCODER },
