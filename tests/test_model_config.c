@@ -195,8 +195,6 @@ static void mistakes_are_told_with_their_place(void **state)
 		{ "name: deepseek-v3\nindex_topk: 2048", 2, 1, "such as deepseek_v32" },
 		{ "model_type: deepseek_v4\nhidden_size: 4", 1, 13,
 		  "its attention to compressed tokens is not simulated" },
-		{ "model_type: minimax_m3_vl_text", 1, 13,
-		  "its attention to chosen blocks of tokens is not simulated" },
 		{ "name: granite-4.0-h-small\nposition_embedding_type: alibi", 2, 26,
 		  "'alibi' is neither nope (none) nor rope" },
 		{ "name: granite-4.0-h-small\nlayer_types: [mamba, conv]", 2, 22,

@@ -62,6 +62,29 @@ static void another_types_keys_are_refused(void **state)
 	}
 }
 
+/* Types of which something is not simulated: what, not the nearest name. */
+static void what_new_types_lack_is_told(void **state)
+{
+	static const char *const bad[][2] = {
+		{ "minimax_m3_vl_text", "its attention to chosen blocks of tokens" },
+		{ "minimax", "its lightning attention" },
+		{ "hy_v4", "its hyper-connections" },
+		{ "step3p7", "its gate for each head" },
+		{ "axk2", "its gated norms" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
+		struct ft_error err;
+		char text[64];
+
+		snprintf(text, sizeof(text), "{model_type: %s}", bad[i][0]);
+		assert_null(model_of_text(text, &err));
+		if (!strstr(err.text, bad[i][1]))
+			fail_msg("%s: %s", bad[i][0], err.text);
+	}
+}
+
 static void a_factor_of_no_width_is_refused(void **state)
 {
 	static const char *const bad[][2] = {
@@ -157,6 +180,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_key_of_no_window_is_refused),
 		cmocka_unit_test(another_types_keys_are_refused),
+		cmocka_unit_test(what_new_types_lack_is_told),
 		cmocka_unit_test(a_factor_of_no_width_is_refused),
 		cmocka_unit_test(what_counts_or_asks_for_nothing_may_stand),
 		cmocka_unit_test(mellum_has_windows_where_layer_types_say),
