@@ -138,16 +138,19 @@ static bool read_all(const struct trace_args *a, struct files *f, struct ft_erro
 	return true;
 }
 
-/* The layers of a predicted step, as they are drawn. */
-static struct ft_trace_side predicted_layers(const struct ft_trace_predicted *p,
-					     struct arena *mem)
+/* The layers of a recorded step and of a predicted one, as that is drawn. */
+static struct ft_trace_layers layers_of(const struct trace_args *a,
+					const struct ft_trace_predicted *p,
+					struct arena *mem)
 {
-	if (!p->replay)
-		return (struct ft_trace_side){ .why = arena_text(mem, p->why.text) };
-	if (p->cut)
-		return (struct ft_trace_side){ .why = FT_LAYERS_CUT };
-	return ft_study_trace_layers(&(struct ft_whatif_request){ .replay = p->replay },
-				     mem);
+	const struct ft_whatif_request drawn = { .replay = p->replay };
+
+	if (p->replay && !p->cut)
+		return ft_study_trace_both_layers(&a->ask, &drawn, mem);
+	return (struct ft_trace_layers){
+		ft_study_trace_layers(&a->ask, false, mem),
+		{ .why = p->replay ? FT_LAYERS_CUT : arena_text(mem, p->why.text) },
+	};
 }
 
 static bool put_compared(const struct trace_args *a, const struct ft_trace_gap *gap,
@@ -195,8 +198,7 @@ static bool compare(const struct trace_args *a, struct ft_shelf *shelf,
 	if (ok) {
 		warn_of_machine(a, s);
 		ft_study_trace_gaps(w, &p, gap);
-		l.recorded = ft_study_trace_layers(&a->ask, &mem);
-		l.predicted = predicted_layers(&p, &mem);
+		l = layers_of(a, &p, &mem);
 		ok = put_compared(a, gap, &l, err);
 	}
 	ft_trace_predicted_release(&p);

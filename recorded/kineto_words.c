@@ -37,6 +37,9 @@ static const struct word of_args[] = {
 	{ "Src Rank", K_KEPT },
 	{ "Dst Rank", K_KEPT },
 	{ "bytes", K_KEPT },
+	{ "Pass", K_KEPT },
+	{ "Layer", K_KEPT },
+	{ "Micro-batch", K_KEPT },
 	{ "name", K_LABEL },
 	{ NULL, K_NONE },
 };

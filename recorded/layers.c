@@ -8,6 +8,8 @@
  * happens to have the same name: where in it the first layer begins is told by the kernels
  * between the operations, which such a one does not share. Runs that are apart by whole layers
  * are one in which a layer used other kernels; so is the layer beside a run that is one short.
+ * Where kernels tell their passes, as in our own timelines, a layer is of one pass, and which one
+ * that is does not go by its length and names.
  *
  * Cost: operations times the longest period tried.
  */
@@ -26,6 +28,7 @@ struct mark { /* a product or attention: all of its kernels side by side are one
 	ft_ps longest;
 	uint32_t at;	  /* its place among all operations of the stream */
 	uint64_t between; /* what ran between it and the one before, as a hash */
+	enum told_pass pass;
 	bool attention, taken;
 };
 
@@ -47,7 +50,7 @@ struct finder {
 	bool attention, product; /* the step has such */
 };
 
-static bool is_mark(const struct ft_rec_op *op)
+bool op_is_mark(const struct ft_rec_op *op)
 {
 	return op->rec_class == FT_REC_GEMM || op->rec_class == FT_REC_ATTENTION;
 }
@@ -58,7 +61,7 @@ int16_t busiest_stream(const struct ft_recording *r, struct arena *scratch)
 	int16_t most = 0;
 
 	for (size_t i = 0; i < r->op.n; i++)
-		if (is_mark(op_of(r, i)))
+		if (op_is_mark(op_of(r, i)))
 			busy[op_of(r, i)->stream] += op_of(r, i)->duration;
 	for (size_t s = 1; s < r->stream.n; s++)
 		if (busy[s] > busy[most])
@@ -71,7 +74,8 @@ static bool joins(struct finder *f, const struct ft_rec_op *op)
 {
 	struct mark *last = f->n_marks ? &f->mark[f->n_marks - 1] : NULL;
 
-	if (!last || !last->attention || op->rec_class != FT_REC_ATTENTION)
+	if (!last || !last->attention || op->rec_class != FT_REC_ATTENTION ||
+	    last->pass != told_place(f->r, op).pass)
 		return false;
 	if (op->duration > last->longest) {
 		last->longest = op->duration;
@@ -95,7 +99,7 @@ static void collect(struct finder *f, int16_t stream)
 		    begin >= f->window.to)
 			continue;
 		f->op[f->n_ops++] = number;
-		if (!is_mark(op)) {
+		if (!op_is_mark(op)) {
 			if (!op->is_copy)
 				between = (between ^ (uint64_t)op->name) *
 					  UINT64_C(0x9e3779b97f4a7c15);
@@ -109,6 +113,7 @@ static void collect(struct finder *f, int16_t stream)
 			.longest = op->duration,
 			.at = (uint32_t)f->n_ops - 1,
 			.between = between,
+			.pass = told_place(f->r, op).pass,
 			.attention = op->rec_class == FT_REC_ATTENTION,
 		};
 		between = 0;
@@ -126,6 +131,8 @@ static bool is_layer(const struct finder *f, size_t begin, size_t period)
 	for (size_t i = begin; i < begin + period; i++) {
 		attention |= f->mark[i].attention;
 		product |= !f->mark[i].attention;
+		if (f->mark[i].pass != f->mark[begin].pass)
+			return false;
 	}
 	return attention && product;
 }
@@ -184,7 +191,8 @@ static size_t take_all(struct finder *f, size_t period)
 	for (size_t i = 0; i + period <= f->n_marks; i++) {
 		bool more = i + period < f->n_marks && !f->mark[i].taken &&
 			    !f->mark[i + period].taken &&
-			    f->mark[i].name == f->mark[i + period].name;
+			    f->mark[i].name == f->mark[i + period].name &&
+			    f->mark[i].pass == f->mark[i + period].pass;
 
 		if (more) {
 			same++;
@@ -234,6 +242,8 @@ static bool is_backward(const struct finder *f, const struct run *run)
 {
 	size_t shortest = run->period;
 
+	if (f->mark[run->begin].pass != PASS_NOT_TOLD)
+		return f->mark[run->begin].pass == PASS_BACKWARD;
 	for (size_t i = 0; i < f->n_runs; i++)
 		if (f->run[i].period < shortest)
 			shortest = f->run[i].period;
@@ -341,7 +351,7 @@ static size_t lead_of(const struct finder *f, const struct run *run)
 		const struct ft_rec_op *x = op_of(f->r, f->op[a - 1 - n]);
 		const struct ft_rec_op *y = op_of(f->r, f->op[b - 1 - n]);
 
-		if (is_mark(x) || is_mark(y) || x->name != y->name)
+		if (op_is_mark(x) || op_is_mark(y) || x->name != y->name)
 			break;
 	}
 	return n;

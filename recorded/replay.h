@@ -106,7 +106,18 @@ ft_ps *replay_as_recorded(struct ft_replay *p);
 /* recorded/stage_marks.c: do marks say that backward passes are cut in two? */
 bool marks_cut(const struct ft_recording *r);
 
-/* recorded/layers.c: the stream on which products and attention run longest. */
+/* recorded/told_layers.c: where in the model an operation is, if its kernel tells. */
+enum told_pass { PASS_NOT_TOLD, PASS_FORWARD, PASS_BACKWARD };
+
+struct told_place {
+	enum told_pass pass;
+	int64_t layer, micro_batch; /* -1: not told */
+};
+
+struct told_place told_place(const struct ft_recording *r, const struct ft_rec_op *op);
+
+/* recorded/layers.c: is it a product, or attention; the stream on which these run longest. */
+bool op_is_mark(const struct ft_rec_op *op);
 int16_t busiest_stream(const struct ft_recording *r, struct arena *scratch);
 
 /* recorded/alike.c: can the recordings be of one job? */

@@ -59,13 +59,26 @@ static void put_found(FILE *out, const char *of, const struct ft_trace_side *s)
 			s->why);
 		return;
 	}
-	fprintf(out,
-		"The %s step has %" PRId64 " layers, found where products and "
-		"attention repeat: %" PRId64 " of them in a layer forward",
-		of, s->layers, s->in_forward);
+	fprintf(out, "The %s step has %" PRId64 " layer%s", of, s->layers,
+		s->layers == 1 ? "" : "s");
+	if (s->told == s->layers)
+		fprintf(out,
+			": %" PRId64 " products and attention in the first one forward",
+			s->in_forward);
+	else
+		fprintf(out,
+			", found where products and attention repeat: %" PRId64
+			" of them in a layer forward",
+			s->in_forward);
 	if (s->in_backward)
 		fprintf(out, ", %" PRId64 " backward", s->in_backward);
 	fputs(".\n", out);
+	if (s->told && s->told != s->layers)
+		fprintf(out,
+			"In all it has %" PRId64
+			": those that do not repeat are outside, and where several repeat "
+			"together they count as one.\n",
+			s->told);
 }
 
 static void put_layers(FILE *out, const struct ft_trace_layers *l, double step_s)
@@ -178,6 +191,8 @@ static json_t *side_json(const struct ft_trace_side *s)
 		json_decref(list);
 		return o;
 	}
+	if (s->told)
+		json_put_int(o, "told", s->told);
 	json_put_int(o, "in_forward", s->in_forward);
 	json_put_int(o, "in_backward", s->in_backward);
 	for (int64_t i = 0; i < s->layers; i++) {

@@ -31,6 +31,7 @@ struct drawn_rank {
 	bool folded;
 	struct received received[2][2]; /* backward, reverse */
 	struct span *slot;		/* [n_slots] of its class */
+	const struct pass_call *pass;	/* [n_calls] of its class */
 };
 
 static const struct ft_class *class_of(const struct engine *e)
@@ -48,6 +49,8 @@ static struct drawn_rank *rank_of(struct engine *e)
 		return e->rank;
 	e->rank = ARENA_NEW(e->mem, struct drawn_rank);
 	e->rank->folded = passes_fold(e->in->part[e->in->drawn_part].job->graph);
+	e->rank->pass = passes_of(e->in->part[e->in->drawn_part].job->graph,
+				  e->mem)[e->in->part[e->in->drawn_part].rank_class];
 	e->rank->slot = ARENA_ARRAY(e->mem, c->n_slots + 1, struct span);
 	for (size_t i = 0; i < c->n_slots; i++)
 		e->rank->slot[i] = (struct span){ INT64_MAX, 0 };
@@ -107,6 +110,7 @@ static void put(struct engine *e, const struct ft_op *in, struct kineto_op *op)
 void rank_op(struct engine *e, const struct stream *s, const struct entry *in)
 {
 	struct kineto_op op = { .stream = s->id, .from = s->began, .to = e->q.now };
+	const struct pass_call *call;
 	struct span *slot;
 
 	if (s->part != e->in->drawn_part)
@@ -114,6 +118,10 @@ void rank_op(struct engine *e, const struct stream *s, const struct entry *in)
 	op.launched = launched(e, s, in);
 	if (op.launched > op.from)
 		op.launched = op.from;
+	call = &rank_of(e)->pass[in->call];
+	op.pass = call->pass;
+	op.layer = call->layer + call->step * in->turn;
+	op.micro_batch = call->micro_batch;
 	put(e, in->op, &op);
 	if (s->id != FT_STREAM_COMPUTE || in->slot >= class_of(e)->n_slots)
 		return;

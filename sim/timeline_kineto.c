@@ -199,6 +199,11 @@ void kineto_put(FILE *out, const struct kineto_op *op)
 		fprintf(out, ",\"bytes\":%.0f", op->work->memory.bytes);
 	if (op->work->kind == FT_COMMUNICATION)
 		put_collective(out, op);
+	else if (op->pass)
+		fprintf(out,
+			",\"Pass\":\"%s\",\"Layer\":%" PRId64
+			",\"Micro-batch\":%" PRId64,
+			op->pass, op->layer, op->micro_batch);
 	fputs("}},\n", out);
 }
 

@@ -5,7 +5,8 @@
  * them), the kernels joined to them by correlation, products with their operators'
  * shapes, collectives with their arguments, one ProfilerStep around all. Of a pipeline also
  * receives, which run from when they are asked for to when what is sent has come, and marks of
- * passes as PyTorch's schedules set them (recorded/stage_marks.c). Our own reader,
+ * passes as PyTorch's schedules set them (recorded/stage_marks.c). Kernels of layers say which
+ * "Pass", "Layer" and "Micro-batch" is theirs, as no profiler does (recorded/told_layers.c). Our own reader,
  * Holistic Trace Analysis and TensorBoard take it. Times are microseconds with six
  * decimals: picoseconds, exactly.
  */
@@ -25,9 +26,11 @@ struct kineto_op {
 	bool optimizer;
 	int stream;
 	ft_ps launched, from, to;
-	uint64_t number; /* from 1 */
-	int64_t rank;	 /* whose groups are told */
-	int64_t peer;	 /* of a pipeline's send or receive: its other end */
+	uint64_t number;  /* from 1 */
+	const char *pass; /* "forward" ...; NULL: outside layers, or not known */
+	int64_t layer, micro_batch; /* of a pass; the layer of the model, from 0 */
+	int64_t rank;		    /* whose groups are told */
+	int64_t peer;		    /* of a pipeline's send or receive: its other end */
 };
 
 void kineto_begin(FILE *out, const char *device, int64_t rank, int64_t ranks);

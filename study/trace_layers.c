@@ -35,6 +35,7 @@ static void add(struct ft_trace_time *to, const struct ft_trace_time *x, double 
 struct part {
 	size_t rank, step;
 	double share;
+	bool told;
 };
 
 /* false: its layers are not those of the others. */
@@ -44,7 +45,8 @@ static bool add_step(struct ft_trace_side *to, const struct ft_replay *p,
 	size_t rank = part.rank;
 	double share = part.share;
 	struct ft_rec_window w = ft_replay_step(p, t, rank, part.step);
-	struct ft_rec_layers l = ft_replay_layers(p, t, rank, w, mem);
+	struct ft_rec_layers l = part.told ? ft_replay_told_layers(p, t, rank, w, mem) :
+					     ft_replay_layers(p, t, rank, w, mem);
 	struct ft_rec_where all = ft_replay_where(p, t, rank, w);
 	struct ft_trace_time whole = time_of(&all);
 
@@ -75,7 +77,7 @@ static bool add_step(struct ft_trace_side *to, const struct ft_replay *p,
 }
 
 struct ft_trace_side ft_study_trace_layers(const struct ft_whatif_request *asked,
-					   struct arena *mem)
+					   bool told, struct arena *mem)
 {
 	const struct ft_replay *p = asked->replay;
 	struct ft_replayed t = ft_replay_as_recorded(p, mem);
@@ -91,11 +93,35 @@ struct ft_trace_side ft_study_trace_layers(const struct ft_whatif_request *asked
 
 		for (size_t s = 0; s < ft_recording_steps(r); s++)
 			if (whatif_is_step(asked->step, r, s) &&
-			    !add_step(&to, p, &t, (struct part){ k, s, 1 / (double)n },
+			    !add_step(&to, p, &t,
+				      (struct part){ k, s, 1 / (double)n, told },
 				      mem)) {
 				to.layers = 0;
 				return to;
 			}
 	}
 	return to;
+}
+
+struct ft_trace_layers ft_study_trace_both_layers(
+	const struct ft_whatif_request *recorded,
+	const struct ft_whatif_request *predicted, struct arena *mem)
+{
+	struct ft_trace_side told = ft_study_trace_layers(predicted, true, mem);
+	struct ft_trace_layers l = { ft_study_trace_layers(recorded, true, mem), told };
+	struct ft_trace_side found;
+
+	if (l.recorded.layers && told.layers) {
+		l.recorded.told = l.recorded.layers;
+		l.predicted.told = told.layers;
+		return l;
+	}
+	l.recorded = ft_study_trace_layers(recorded, false, mem);
+	if (!told.layers || l.recorded.layers != told.layers) {
+		found = ft_study_trace_layers(predicted, false, mem);
+		if (!told.layers || (found.layers && found.layers == l.recorded.layers))
+			l.predicted = found;
+	}
+	l.predicted.told = told.layers;
+	return l;
 }

@@ -10,7 +10,9 @@
 #include "foretoken/recorded.h"
 #include "tests/check.h"
 
-static struct ft_recording *step_of(const char *word)
+/* passes: NULL: not told; else a digit for a kernel of that layer's forward pass, "a" to "c" of its
+ * backward, "." for one outside. */
+static struct ft_recording *step_of(const char *word, const char *passes)
 {
 	char path[] = "/tmp/foretoken-layers-XXXXXX";
 	FILE *f = fdopen(mkstemp(path), "w");
@@ -34,8 +36,13 @@ static struct ft_recording *step_of(const char *word)
 		fprintf(f,
 			"{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":\"%s\",\"pid\":0,"
 			"\"tid\":7,\"ts\":%d,\"dur\":10,\"args\":{\"stream\":7,"
-			"\"correlation\":%d}}%s\n",
-			name, 10 * i, i + 1, word[i + 1] ? "," : "");
+			"\"correlation\":%d",
+			name, 10 * i, i + 1);
+		if (passes && passes[i] != '.')
+			fprintf(f, ",\"Pass\":\"%s\",\"Layer\":%d",
+				passes[i] < 'a' ? "forward" : "backward",
+				passes[i] - (passes[i] < 'a' ? '0' : 'a'));
+		fprintf(f, "}}%s\n", word[i + 1] ? "," : "");
 	}
 	fputs("]}\n", f);
 	fclose(f);
@@ -47,10 +54,14 @@ static struct ft_recording *step_of(const char *word)
 
 static ft_ps last_end; /* of the step that was read last, its last layer's */
 
+typedef struct ft_rec_layers finds(const struct ft_replay *, const struct ft_replayed *,
+				   size_t, struct ft_rec_window, struct arena *);
+
 /* layers: their passes, numbers and begins, as "f0@2 f1@6 b1@12 ..."; or why not. */
-static void has(const char *word, const char *layers)
+static void has_by(finds *find, const char *word, const char *passes,
+		   const char *layers)
 {
-	struct ft_recording *r = step_of(word);
+	struct ft_recording *r = step_of(word, passes);
 	const struct ft_recording *all[] = { r };
 	struct ft_error err;
 	struct ft_replay *p = ft_replay_build(all, 1, &err);
@@ -62,7 +73,7 @@ static void has(const char *word, const char *layers)
 
 	ok_or_say(p, err);
 	t = ft_replay_as_recorded(p, &mem);
-	l = ft_replay_layers(p, &t, 0, ft_replay_step(p, &t, 0, 0), &mem);
+	l = find(p, &t, 0, ft_replay_step(p, &t, 0, 0), &mem);
 	for (size_t i = 0; i < l.n; i++)
 		n += (size_t)snprintf(said + n, sizeof(said) - n, "%s%c%d@%d",
 				      i ? " " : "", l.layer[i].backward ? 'b' : 'f',
@@ -73,6 +84,11 @@ static void has(const char *word, const char *layers)
 	arena_release(&mem);
 	ft_replay_free(p);
 	ft_recording_free(r);
+}
+
+static void has(const char *word, const char *layers)
+{
+	has_by(ft_replay_layers, word, NULL, layers);
 }
 
 static void layers_are_what_repeats(void **state)
@@ -165,6 +181,27 @@ static void without_fused_attention_a_layer_has_six_products(void **state)
 	has("EqkqkqkhU", "no sequence of products repeats");
 }
 
+/* Backward is hardly longer here, and nothing in it is called so; then it has the same kernels. */
+static void passes_that_are_told_are_not_guessed(void **state)
+{
+	(void)state;
+	has_by(ft_replay_layers, "ENqapNqapHhxaooyxaooy", ".00001111..bbbbbaaaaa",
+	       "f0@2 f1@6 b1@11 b0@16");
+	has_by(ft_replay_layers, "qaoqaoqaoqao", "000111bbbaaa", "f0@0 f1@3 b1@6 b0@9");
+	has_by(ft_replay_layers, "qaoqaoqaoqao", "000aaa000aaa",
+	       "no sequence of products repeats");
+}
+
+/* They last to the next one's first product, and behind the last one's own kernels. */
+static void layers_that_are_told_need_not_repeat(void **state)
+{
+	(void)state;
+	has_by(ft_replay_told_layers, "ENqaoNqagudHhxayyNayR", ".00001111111.bbbbaaa.",
+	       "f0@2 f1@6 b1@13 b0@18");
+	assert_int_equal(last_end, 20);
+	has_by(ft_replay_told_layers, "qaoqao", NULL, "its kernels do not tell them");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -178,6 +215,8 @@ int main(void)
 		cmocka_unit_test(what_does_not_repeat_has_no_layers),
 		cmocka_unit_test(kernels_of_one_attention_are_one),
 		cmocka_unit_test(without_fused_attention_a_layer_has_six_products),
+		cmocka_unit_test(passes_that_are_told_are_not_guessed),
+		cmocka_unit_test(layers_that_are_told_need_not_repeat),
 	};
 
 	return cmocka_run_group_tests_name("recorded/layers", tests, NULL, NULL);

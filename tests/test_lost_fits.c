@@ -70,10 +70,10 @@ static void ask_gaps(struct ft_shelf *shelf, const struct ft_replay *replay,
 		FILE *out = nowhere();
 
 		ft_study_trace_gaps(answer, &p, gap);
-		l.recorded = ft_study_trace_layers(&asked, &mem);
+		l.recorded = ft_study_trace_layers(&asked, false, &mem);
 		asked.replay = p.replay;
 		if (p.replay)
-			l.predicted = ft_study_trace_layers(&asked, &mem);
+			l.predicted = ft_study_trace_layers(&asked, false, &mem);
 		else
 			l.predicted.why = "it cannot be drawn";
 		ft_report_trace_gaps(out, gap, &l);

@@ -83,7 +83,32 @@ import json, sys
 d = json.load(sys.stdin)[\"by_layer\"]
 assert d[\"recorded\"] == d[\"predicted\"] and d[\"recorded\"][\"layers\"]'"
 ok "fewer layers than recorded are said" sh -c "$f trace compare $eager $scenario --set model.num_hidden_layers=3 | grep -q 'The first 3 are held beside each other'"
-ok "one layer does not repeat, and that is said" sh -c "$f trace compare $eager $scenario --set model.num_hidden_layers=1 | grep -q 'layers of the predicted step are not known: no sequence'"
+ok "one predicted layer does not repeat, and is known" sh -c "$f trace compare $eager $scenario --set model.num_hidden_layers=1 | grep -q 'predicted step has 1 layer: 8 products and attention in the first one forward, 15 backward.'"
+cat >"$tmp/dsa.yaml" <<'J'
+model: {model_type: glm_moe_dsa, vocab_size: 32000, hidden_size: 2048, intermediate_size: 6144, moe_intermediate_size: 1024, num_hidden_layers: 5,
+    num_attention_heads: 16, num_key_value_heads: 16, n_routed_experts: 32, num_experts_per_tok: 4, n_shared_experts: 1, first_k_dense_replace: 1,
+    n_group: 1, topk_group: 1, q_lora_rank: 768, kv_lora_rank: 512, qk_nope_head_dim: 128, qk_rope_head_dim: 64, v_head_dim: 128, index_n_heads: 16,
+    index_head_dim: 64, index_topk: 512, tie_word_embeddings: false, max_position_embeddings: 32768}
+cluster: {gpu: h200, gpus: 1}
+stack: transformers-5-eager
+training: {sequence_length: 2048, micro_batch_size: 2, global_batch_size: 4, precision: bf16, sharding: none, recompute: none}
+J
+passes() { # LAYERS TOLD: an indexer makes a layer's backward hardly longer than its forward, and none of its kernels is called so
+	python3 -c '
+import json, sys
+s = json.load(sys.stdin)["by_layer"]["predicted"]
+layers, told = map(int, sys.argv[1:])
+assert len(s["layers"]) == layers and s["told"] == told, (len(s["layers"]), s["told"])
+assert all(0 < l[p]["time_s"] for l in s["layers"] for p in ("forward", "backward"))
+assert s["in_forward"] < s["in_backward"]' "$@"
+}
+all_told() {
+	$f simulate -q "$tmp/dsa.yaml" --timeline "$tmp/dsa.json" --timeline-format kineto >/dev/null && $f trace compare "$tmp/dsa.json" "$tmp/dsa.yaml" --json | passes 5 5
+}
+ok "a predicted layer is of one pass, and all of them are known" all_told
+ok "also of those alone that repeat as often as the recorded ones" sh -c "$f trace compare -q $eager $tmp/dsa.yaml --json >$tmp/c.json"
+ok "forward and backward" passes 4 5 <"$tmp/c.json"
+ok "and that there are more is said" sh -c "$f trace compare -q $eager $tmp/dsa.yaml | grep -q 'In all it has 5: those that do not repeat are outside'"
 if command -v gnuplot >/dev/null; then
 	ok "the gap is drawn" sh -c "$f trace compare $eager $scenario --plot $tmp/gap.svg >/dev/null && grep -q '<svg' $tmp/gap.svg && grep -q 'backward, recorded' $tmp/gap.svg && [ -s $tmp/gap.dat ]"
 else

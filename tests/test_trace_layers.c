@@ -173,7 +173,7 @@ static void check(const struct drawn *d, const struct ft_replay *p, const char *
 	struct ft_trace_time layer[LAYERS][2] = { 0 }, outside = { 0 };
 	struct ft_whatif_request q = { .replay = p, .step = asked };
 	struct arena mem = { 0 };
-	struct ft_trace_side is = ft_study_trace_layers(&q, &mem);
+	struct ft_trace_side is = ft_study_trace_layers(&q, false, &mem);
 
 	add_up(d, asked, layer, &outside);
 	assert_int_equal(is.layers, LAYERS);

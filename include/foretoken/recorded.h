@@ -428,6 +428,14 @@ struct ft_rec_layers {
 	const char *why;
 };
 
+/* Kernels of our own timelines tell their layers, all of them, whether they repeat or not. They last as
+ * those that are found by repetition, the last of a pass as long as its own operations. No profiler
+ * tells them. in_forward and in_backward are of the first layer. In mem. */
+struct ft_rec_layers ft_replay_told_layers(const struct ft_replay *replay,
+					   const struct ft_replayed *times, size_t rank,
+					   struct ft_rec_window window,
+					   struct arena *mem);
+
 /* Of one step of a rank; in mem. */
 struct ft_rec_layers ft_replay_layers(const struct ft_replay *replay,
 				      const struct ft_replayed *times, size_t rank,

@@ -139,7 +139,8 @@ struct ft_trace_time {
 struct ft_trace_side {
 	int64_t layers; /* 0: not found, and why */
 	const char *why;
-	int64_t in_forward, in_backward;  /* products and attention of a layer */
+	int64_t in_forward, in_backward; /* products and attention of a layer */
+	int64_t told; /* layers that its kernels tell; 0: they tell none. If equal to layers, it is these */
 	struct ft_trace_time (*layer)[2]; /* [layers][backward] */
 	struct ft_trace_time outside;
 };
@@ -148,9 +149,16 @@ struct ft_trace_layers {
 	struct ft_trace_side recorded, predicted;
 };
 
-/* The asked steps of a recording, mean over ranks and steps; all in mem. */
+/* The asked steps of a recording, mean over ranks and steps; all in mem. By repetition; told: as kernels
+ * tell them. */
 struct ft_trace_side ft_study_trace_layers(const struct ft_whatif_request *asked,
-					   struct arena *mem);
+					   bool told, struct arena *mem);
+
+/* Both sides' layers: as they are told where they are, of the predicted step if a profiler's
+ * recording has as many; else by repetition, by which some layers are not found, or several are one. */
+struct ft_trace_layers ft_study_trace_both_layers(
+	const struct ft_whatif_request *recorded,
+	const struct ft_whatif_request *predicted, struct arena *mem);
 
 /* ---- the hosts of a stack, fitted to recordings -------------------------------------- */
 
