@@ -8,6 +8,7 @@
  * includes waiting for its peers. So cells say in_step, and a fit leaves them out
  * unless asked.
  */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -122,19 +123,24 @@ static int by_operator(const void *a, const void *b)
 	return x->kernel < y->kernel ? -1 : x->kernel > y->kernel;
 }
 
-static void take_kernels(struct trace *t)
+/* One that took no time (the profiler's clock did not move, or its duration was negative) says nothing of the rate. */
+static size_t take_kernels(struct trace *t)
 {
+	size_t no_time = 0;
+
 	t->call = ARENA_ARRAY(&t->mem, ft_recording_ops(t->r), struct call);
 	for (size_t i = 0; i < ft_recording_ops(t->r); i++) {
 		const struct ft_rec_op *op = ft_recording_op(t->r, i);
 
-		if (!op->is_copy)
+		no_time += !op->is_copy && !op->duration;
+		if (!op->is_copy && op->duration)
 			t->call[t->n++] = (struct call){
 				.op = op->external_id,
 				.kernel = i,
 				.time_us = (double)op->duration * 1e-6,
 			};
 	}
+	return no_time;
 }
 
 /* Kernels of one operator become one call, when the operator's work is known. */
@@ -198,13 +204,19 @@ bool import_kineto(struct ft_store *s, const char *path, const struct ft_probe_r
 	struct ft_recording *r = ft_recording_read(path, err);
 	struct trace t = { .r = r };
 	struct ft_probe_run of = *run;
+	size_t no_time;
 	bool ok;
 
 	if (!r)
 		return false;
 	if (!of.device || !of.device[0])
 		of.device = ft_recording_device(r);
-	take_kernels(&t);
+	no_time = take_kernels(&t);
+	if (no_time)
+		fprintf(stderr,
+			"%s: warning: %zu kernel%s took no time and %s left out\n",
+			ft_recording_file(r), no_time, no_time == 1 ? "" : "s",
+			no_time == 1 ? "is" : "are");
 	join(&t);
 	qsort(t.call, t.n, sizeof(*t.call), by_cell);
 	ok = ft_store_begin(s, &of, err) && store_cells(&t, s, n, err);

@@ -208,7 +208,8 @@ static bool draw_residuals(struct plot *p)
 				 head, called));
 }
 
-static bool draw_bus(struct plot *p)
+/* bus: were collectives measured, and drawn? */
+static bool draw_bus(struct plot *p, bool *bus)
 {
 	const char *called = title(p, "collectives; points measured, lines predicted");
 	struct file_out f;
@@ -223,7 +224,8 @@ static bool draw_bus(struct plot *p)
 	script = allocated(open_memstream(&panels, &size));
 	ok = bus_data(p, &f, script, &blocks);
 	memory_close(script, &panels);
-	if (ok && blocks) /* else no collectives were measured */
+	*bus = blocks > 0;
+	if (ok && *bus)
 		ok = draw(
 			p, "busbw", "size 1200,800 dynamic noenhanced",
 			arena_printf(
@@ -238,8 +240,21 @@ static bool draw_bus(struct plot *p)
 	return ok;
 }
 
+static bool holds_any(const struct plot *p, const char *device)
+{
+	static const char *const kinds[] = { "gemm", "attention", "memory",
+					     "collective" };
+
+	for (size_t i = 0; i < p->n; i++)
+		for (int k = 0; k < 4; k++)
+			if (usable(&p->row[i], kinds[k]))
+				return true;
+	return ft_fail(p->err, NULL, "the store holds no measurements%s%s to draw",
+		       device ? " of the device " : "", device ? device : "");
+}
+
 bool ft_calibrate_plot(struct ft_store *store, const char *gpu, const char *device,
-		       const char *folder, struct ft_error *err)
+		       const char *folder, bool *bus, struct ft_error *err)
 {
 	PLAIN_NUMBERS;
 	struct plot p = { .folder = folder, .err = err };
@@ -248,8 +263,10 @@ bool ft_calibrate_plot(struct ft_store *store, const char *gpu, const char *devi
 
 	p.gpu = g;
 	p.row = g ? ft_store_measurements(store, device, 0, &p.n, err) : NULL;
-	(void)mkdir(folder, 0777); /* writing says when it cannot be */
-	ok = p.row && draw_gemm(&p) && draw_residuals(&p) && draw_bus(&p);
+	ok = p.row && holds_any(&p, device);
+	if (ok)
+		(void)mkdir(folder, 0777); /* writing says when it cannot be */
+	ok = ok && draw_gemm(&p) && draw_residuals(&p) && draw_bus(&p, bus);
 	ft_gpu_free(g);
 	arena_release(&p.mem);
 	return ok;

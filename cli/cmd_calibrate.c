@@ -281,14 +281,18 @@ static int do_plot(const struct calibrate_args *a, struct ft_store *store)
 {
 	const char *folder = a->folder ? a->folder : ".";
 	struct ft_error err;
+	bool bus = false;
 
 	if (!a->gpu) {
 		fputs("foretoken: error: plot needs --gpu\n", stderr);
 		return 64;
 	}
-	if (!ft_calibrate_plot(store, a->gpu, a->device, folder, &err))
+	if (!ft_calibrate_plot(store, a->gpu, a->device, folder, &bus, &err))
 		return complain(&err);
-	printf("%s/gemm.svg %s/residuals.svg %s/busbw.svg\n", folder, folder, folder);
+	printf("%s/gemm.svg %s/residuals.svg", folder, folder);
+	if (bus)
+		printf(" %s/busbw.svg", folder);
+	putchar('\n');
 	return finish_output();
 }
 

@@ -402,6 +402,9 @@ int cmd_trace(int argc, char **argv)
 	if (!find_input(&a, &err))
 		return complain(&err);
 	recorded = ft_recording_is(a.shared.word.word[0]);
+	if (recorded && a.scenario && ft_recording_is(a.scenario))
+		return wrong("compare takes FILE... and then a SCENARIO: the last file "
+			     "is a recording");
 	why = recorded ? misused_recording(&a) : misused_scenario(&a);
 	if (why && !recorded && !is_there(a.shared.word.word[0], &err))
 		return complain(&err);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/limits.h"
 #include "recorded/recording.h"
 
 /* ---- order and search -------------------------------------------------------------- */
@@ -316,6 +317,10 @@ static bool rank_fits(const struct ft_recording *r, struct ft_error *err)
 	if (r->rank < FT_REC_NONE)
 		return ft_fail(err, &at, "states rank %lld: ranks count from 0",
 			       (long long)r->rank);
+	if (r->world > LIMIT_GPUS)
+		return ft_fail(err, &at,
+			       "states a job of %lld ranks: at most %d are taken",
+			       (long long)r->world, (int)LIMIT_GPUS);
 	return r->world <= 0 || r->rank < r->world ||
 	       ft_fail(err, &at,
 		       "states rank %lld of a job of %lld rank%s: ranks count from 0, "

@@ -76,8 +76,8 @@ static void put_found(FILE *out, const char *of, const struct ft_trace_side *s)
 	if (s->told && s->told != s->layers)
 		fprintf(out,
 			"In all it has %" PRId64
-			": those that do not repeat are outside, and where several repeat "
-			"together they count as one.\n",
+			": those that do not repeat are outside, and those that repeat "
+			"together, or have the same place in two chunks, count as one.\n",
 			s->told);
 }
 

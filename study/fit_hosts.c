@@ -288,9 +288,10 @@ static void write_constant(FILE *out, const struct ft_host_fit_request *asked,
 			   const struct ft_host_constant *c, int h, struct arena *mem)
 {
 	bool measured = c->told == FT_HOST_SPAN || c->told == FT_HOST_SOLVED;
-	char *said = arena_printf(
-		mem, "%s: %s, %zu samples, times %.4g for the profiler",
-		source_of(asked, mem), ft_host_told_name(c->told), c->n, asked->pace);
+	char *said =
+		arena_printf(mem, "%s: %s, %zu sample%s, times %.4g for the profiler",
+			     source_of(asked, mem), ft_host_told_name(c->told), c->n,
+			     c->n == 1 ? "" : "s", asked->pace);
 
 	/* a range of the stack below is of another value */
 	fprintf(out,

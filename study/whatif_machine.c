@@ -282,6 +282,21 @@ static const char *source_of(struct whatif *w, struct ft_error *err)
 	return gpu;
 }
 
+/* --from against what the file says: a profile of the user's own may be meant, or a mistake. */
+static void say_if_other(struct whatif *w)
+{
+	const char *device =
+		ft_recording_device(ft_replay_recording(w->asked->replay, 0));
+	const char *told = ft_study_gpu_named(device);
+
+	if (w->asked->from && told && strcmp(w->from.gpu->name, told))
+		whatif_note(
+			w,
+			"The recording says that it is of %.60s, and is taken for one "
+			"of %.60s, as --from has it.",
+			device, w->from.gpu->name);
+}
+
 bool machines_load(struct whatif *w, struct ft_error *err)
 {
 	const struct ft_whatif_request *q = w->asked;
@@ -299,6 +314,7 @@ bool machines_load(struct whatif *w, struct ft_error *err)
 		return false;
 	snprintf(a->from, sizeof(a->from), "%s", w->from.gpu->name);
 	snprintf(a->gpu, sizeof(a->gpu), "%s", w->to.gpu->name);
+	say_if_other(w);
 	c = w->to.scenario->cluster;
 	inside = !c->topology.tiers || c->gpus <= c->node->scale_up_gpus;
 	snprintf(a->fabric, sizeof(a->fabric), "%s",

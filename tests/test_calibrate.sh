@@ -125,6 +125,13 @@ ok "an export of no named GPU" wrong "export needs --gpu" cal export
 if command -v gnuplot >/dev/null; then
 	plot() { cal plot --gpu "$tmp/fit/fake.yaml" --out "$tmp/plots" && grep -q '<svg' "$tmp/plots/gemm.svg" "$tmp/plots/busbw.svg" "$tmp/plots/residuals.svg" && mkdir "$tmp/usual" && [ "$(stat -c %a "$tmp/plots")" = "$(stat -c %a "$tmp/usual")" ]; }
 	ok "plots are drawn" plot
+	without() { # collectives: no figure of them is drawn, or named
+		printf 'gpu,kernel,layout,dtype,m,n,k,measured.time_us\nh200,gemm,forward,bf16,4096,4096,4096,200\n' >"$tmp/one.csv" &&
+			"$f" calibrate import --store "$tmp/one.db" --format csv "$tmp/one.csv" && "$f" calibrate plot --store "$tmp/one.db" --gpu h200 --out "$tmp/one" >"$tmp/o" &&
+			[ "$(cat "$tmp/o")" = "$tmp/one/gemm.svg $tmp/one/residuals.svg" ] && ! [ -e "$tmp/one/busbw.svg" ]
+	}
+	ok "a figure that was not drawn is not named" without
+	ok "nothing is not drawn" fails 1 "holds no measurements of the device nobody's to draw" "$f" calibrate plot --store "$tmp/one.db" --gpu h200 --device "nobody's" --out "$tmp/nothing"
 	plotted() { # what gnuplot was given are the rows of the store and their predictions
 		cal export --collectives --gpu "$tmp/fit/fake.yaml" >"$tmp/c.csv" && "$f" validate "$tmp/c.csv" --json >"$tmp/c.json" &&
 			"$f" validate "$tmp/k.csv" --json >"$tmp/k.json" &&
@@ -366,6 +373,12 @@ packed() { # what a probe wrote and what nccl-tests printed, packed: no broken l
 }
 ok "a packed file is called packed" packed
 ok "a trace without kernels is told" told 1 "holds no kernels" sh -c "echo '{\"traceEvents\": []}' >$tmp/t.json; $f calibrate import --store $tmp/step.db --format kineto $tmp/t.json"
+sed 's/"dur": 12,/"dur": -12,/' tests/data/kineto-step.json >"$tmp/still.json"
+ok "a kernel that took no time is told" sh -c "$f calibrate import --store $tmp/still.db --format kineto $tmp/still.json 2>&1 | grep -q 'still.json: warning: 1 kernel took no time and is left out'"
+median() { # of the 10, 15 and 30 us that are left
+	"$f" calibrate show --store "$tmp/still.db" | grep -q 'forward *m64 n512 k256 .* 15.000 *10.000 *30.000'
+}
+ok "and is none of its cell" median
 gzip -c tests/data/kineto-step.json >"$tmp/t.json.gz"
 ok "a packed trace is read as it is" $f calibrate import --store "$tmp/packed.db" --format kineto "$tmp/t.json.gz"
 

@@ -285,6 +285,7 @@ static void are_drawn(const struct scratch *x, const char *name)
 	struct arena mem = { 0 };
 	char *text[8];
 	size_t n;
+	bool bus;
 
 	ok_or_say(gpu && s && ft_store_begin(s, &run, &err), err);
 	for (int i = 0; i < ROWS; i++) {
@@ -295,7 +296,8 @@ static void are_drawn(const struct scratch *x, const char *name)
 	ok_or_say(ft_store_end(s, &err), err);
 	m = ft_store_measurements(s, NULL, 0, &n, &err);
 	assert_int_equal(n, ROWS);
-	ok_or_say(ft_calibrate_plot(s, name, NULL, x->folder, &err), err);
+	ok_or_say(ft_calibrate_plot(s, name, NULL, x->folder, &bus, &err), err);
+	assert_true(bus);
 	text[0] = read_all(x, "gemm.dat");
 	text[1] = read_all(x, "residuals.dat");
 	text[2] = read_all(x, "busbw.dat");

@@ -244,6 +244,11 @@ ok "an unknown GPU is refused" fails 1 "h900" $f trace replay $eager --gpu h900
 sed 's/NVIDIA H200/Some GPU/' "$tmp/plain.json" >"$tmp/some.json"
 ok "an unknown device wants --from" fails 1 "name the nearest" $f trace replay "$tmp/some.json" --gpu h200
 ok "and takes it" $f trace replay "$tmp/some.json" --gpu h200 --from h200
+other='The recording says that it is of NVIDIA H200, and is taken for one of h100-sxm, as --from has it.'
+ok "--from against what the file says is told" sh -c "$f trace replay $eager --from h100-sxm --gpu h200 | grep -qx '$other'"
+ok "and with it not" sh -c "! $f trace replay $eager --from h200 --gpu h100-sxm | grep 'taken for one of'"
+sed 's/"world_size": *2/"world_size": 1000000000000/' "$tmp/plain.json" >"$tmp/many.json"
+ok "more ranks than any cluster has are refused" fails 1 "many.json: error: states a job of 1000000000000 ranks: at most" $f trace show "$tmp/many.json"
 sed 's/NVIDIA H200/NVIDIA GH200 480GB/' "$tmp/plain.json" >"$tmp/some.json"
 ok "a GH200 of 96 GB, which its driver names by its host's memory, has a profile" sh -c "$f trace replay $tmp/some.json --gpu h200 | grep -q gh200"
 for name in "GH200 144G HBM3e" "H200 NVL" "H800 PCIe"; do

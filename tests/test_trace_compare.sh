@@ -115,6 +115,7 @@ else
 	skip "the gap is drawn" "no gnuplot here"
 fi
 ok "a figure is an SVG" told 1 "should be the name of an SVG file" $f trace compare $eager $scenario --plot "$tmp/gap.png"
+ok "a recording in the place of the scenario is told" wrong "compare takes FILE... and then a SCENARIO: the last file is a recording" $f trace compare $eager $eager
 ok "a figure is of compare" wrong "is of compare" $f trace show $eager --plot "$tmp/gap.svg"
 ok "another machine's step is held against it with a warning" sh -c "$f trace compare $eager $scenario 2>$tmp/e >/dev/null && ! grep -q warning $tmp/e && $f trace compare $eager $scenario --set cluster.gpu=mi300x --set stack=generic 2>$tmp/e >/dev/null; grep -q 'the recording is of 2 ranks on h200, the scenario of 2 on mi300x' $tmp/e"
 # parts of both sides are those of the answer; a scenario that is recorded by all its stages has no gap

@@ -146,10 +146,10 @@ bool ft_fit(struct ft_store *store, const struct ft_fit_options *options,
 	    struct ft_fit *fit, struct ft_error *err)
 	__attribute__((warn_unused_result));
 
-/* Plots of a profile against the store: DIR/gemm.svg, residuals.svg, busbw.svg,
- * with the .gp and .dat files they are made from. */
+/* Plots of a profile against the store: DIR/gemm.svg, residuals.svg and, where collectives were measured
+ * (bus), busbw.svg, with the .gp and .dat files they are made from. False where nothing is there to draw. */
 bool ft_calibrate_plot(struct ft_store *store, const char *gpu, const char *device,
-		       const char *folder, struct ft_error *err)
+		       const char *folder, bool *bus, struct ft_error *err)
 	__attribute__((warn_unused_result));
 
 #ifdef __cplusplus
