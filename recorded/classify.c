@@ -274,9 +274,8 @@ static int by_start(const void *a, const void *b)
 	return whole_order(x->start, y->start);
 }
 
-/* Annotations of PyTorch: one round each optimizer step; of FSDP2, and of FSDP1's hooks, one round
+/* Annotations of PyTorch: of FSDP2, and of FSDP1's hooks, one round
  * each gather (what it then copies out is of no shard) and each reduction. */
-static const char *const of_updates[] = { "Optimizer.step", NULL };
 static const char *const of_gathers[] = { "FSDP::all_gather",
 					  "FullyShardedDataParallel._pre_",
 					  "FullyShardedDataParallel._post_backward_pre",
@@ -313,7 +312,7 @@ static struct ft_rec_span *named(const struct ft_recording *r, struct arena *scr
 	return u;
 }
 
-static bool inside(const struct ft_rec_span *u, size_t n, ft_ps t)
+size_t spans_find(const struct ft_rec_span *u, size_t n, ft_ps t)
 {
 	size_t low = 0, high = n;
 
@@ -325,13 +324,18 @@ static bool inside(const struct ft_rec_span *u, size_t n, ft_ps t)
 		else
 			high = middle;
 	}
-	return low && t <= u[low - 1].start + u[low - 1].duration;
+	return low && t <= u[low - 1].start + u[low - 1].duration ? low - 1 : n;
+}
+
+static bool inside(const struct ft_rec_span *u, size_t n, ft_ps t)
+{
+	return spans_find(u, n, t) < n;
 }
 
 /* What says of calls that they were made for something. */
 struct marks {
-	size_t n_updates, n_gathers, n_reduces;
-	const struct ft_rec_span *updates, *gathers, *reduces;
+	size_t n_gathers, n_reduces;
+	const struct ft_rec_span *gathers, *reduces;
 };
 
 static enum ft_rec_class class_of(const struct ft_recording *r, struct judged *known,
@@ -353,15 +357,15 @@ static enum ft_rec_class class_of(const struct ft_recording *r, struct judged *k
 	return c == FT_REC_OTHER ? by_operator : c;
 }
 
-static void classify(struct ft_recording *r, struct judged *known,
-		     const struct marks *m, struct ft_rec_op *op)
+/* What it was launched for. */
+static void mark(const struct ft_recording *r, const struct marks *m,
+		 struct ft_rec_op *op)
 {
-	const struct ft_rec_span *o = ft_recording_operator(r, op);
-	enum ft_rec_class c = class_of(r, known, op, o);
+	enum ft_rec_class c = (enum ft_rec_class)op->rec_class;
 	ft_ps call = op->call == FT_REC_NONE ? -1 : call_of(r, (size_t)op->call)->start;
 	bool gathered = inside(m->gathers, m->n_gathers, call);
 
-	if (c == FT_REC_MEMORY && inside(m->updates, m->n_updates, call))
+	if (c == FT_REC_MEMORY && inside(r->update, r->n_updates, call))
 		c = FT_REC_OPTIMIZER;
 	op->rec_class = (uint8_t)c;
 	op->in_fsdp = gathered || inside(m->reduces, m->n_reduces, call);
@@ -377,10 +381,16 @@ void recording_classify(struct ft_recording *r)
 	};
 	struct marks m;
 
-	m.updates = named(r, &scratch, of_updates, &m.n_updates);
 	m.gathers = named(r, &scratch, of_gathers, &m.n_gathers);
 	m.reduces = named(r, &scratch, of_reduces, &m.n_reduces);
+	for (size_t i = 0; i < r->op.n; i++) {
+		struct ft_rec_op *op = op_of(r, i);
+
+		op->rec_class =
+			(uint8_t)class_of(r, &known, op, ft_recording_operator(r, op));
+	}
+	recording_updates(r);
 	for (size_t i = 0; i < r->op.n; i++)
-		classify(r, &known, &m, op_of(r, i));
+		mark(r, &m, op_of(r, i));
 	arena_release(&scratch);
 }

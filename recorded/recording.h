@@ -54,6 +54,8 @@ struct ft_recording {
 	size_t n_collective;
 	size_t n_steps;
 	struct ft_rec_step *step;
+	size_t n_updates;
+	struct ft_rec_span *update; /* by start */
 	struct ft_rec_counts counts;
 	int64_t origin_us; /* where times begin, by the profiler's clock */
 };
@@ -140,8 +142,13 @@ size_t recording_step_of(const struct ft_recording *r, size_t op);
 /* recorded/twice.c: operations and calls that are told again are taken out; how many were. */
 int64_t recording_once(struct ft_recording *r);
 
-/* recorded/classify.c: what each operation is. */
+/* recorded/classify.c: what each operation is; the number of the span that holds a moment, of spans that are
+ * sorted by start and do not overlap: n, none. */
 void recording_classify(struct ft_recording *r);
+size_t spans_find(const struct ft_rec_span *span, size_t n, ft_ps at);
+
+/* recorded/updates.c: when weights were updated; by then operations' classes are known, but for the optimizer's. */
+void recording_updates(struct ft_recording *r);
 
 /* recorded/works.c: the work of each. */
 void recording_works(struct ft_recording *r);

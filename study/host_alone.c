@@ -63,7 +63,6 @@ static const struct {
 	{ "FSDP::post_backward_accumulate (", FT_HOST_SHARD_BACKWARD, 0 },
 	{ "FSDP::post_backward_reshard (", FT_HOST_SHARD_BACKWARD, 1 },
 	{ "FSDP::post_backward_reduce (", FT_HOST_SHARD_BACKWARD, 2 },
-	{ "Optimizer.step#", FT_HOST_OPTIMIZER, 0 },
 };
 
 static void add_value(struct arena *mem, double **v, size_t *n, size_t *cap, double x)
@@ -98,6 +97,12 @@ static double alone_s(const struct host_side *s, const struct ft_rec_span *a,
 	return time_s - (first < 0 ? 0 : (double)(last - first) * 1e-12);
 }
 
+static void take(struct alone *f, enum ft_host h, int part, double time_s)
+{
+	add_value(f->mem, &f->span[h][part], &f->n_span[h][part], &f->span_cap[h][part],
+		  time_s);
+}
+
 static void take_annotations(struct alone *f, const struct host_side *s,
 			     double launch_s, double collective_s)
 {
@@ -107,16 +112,15 @@ static void take_annotations(struct alone *f, const struct host_side *s,
 
 		for (size_t k = 0; k < sizeof(annotations) / sizeof(*annotations);
 		     k++) {
-			enum ft_host h = annotations[k].activity;
-			int part = annotations[k].part;
-
 			if (!strncmp(name, annotations[k].begin,
 				     strlen(annotations[k].begin)))
-				add_value(f->mem, &f->span[h][part],
-					  &f->n_span[h][part], &f->span_cap[h][part],
-					  alone_s(s, a, launch_s, collective_s));
+				take(f, annotations[k].activity, annotations[k].part,
+				     alone_s(s, a, launch_s, collective_s));
 		}
 	}
+	for (size_t i = 0; i < ft_recording_updates(s->r); i++)
+		take(f, FT_HOST_OPTIMIZER, 0,
+		     alone_s(s, ft_recording_update(s->r, i), launch_s, collective_s));
 }
 
 /* From one launch to the next of the same thread, none of which waits. */

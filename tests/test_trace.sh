@@ -244,6 +244,18 @@ ok "an unknown GPU is refused" fails 1 "h900" $f trace replay $eager --gpu h900
 sed 's/NVIDIA H200/Some GPU/' "$tmp/plain.json" >"$tmp/some.json"
 ok "an unknown device wants --from" fails 1 "name the nearest" $f trace replay "$tmp/some.json" --gpu h200
 ok "and takes it" $f trace replay "$tmp/some.json" --gpu h200 --from h200
+# Lightning runs forward and backward inside of Optimizer.step: of two micro-batches the second, of one the only
+lightning='0.008<d["classes"]["optimizer"]["time_s"]<0.009 and 0.14<d["classes"]["memory"]["time_s"]<0.15'
+ok "passes inside of an optimizer's step are none of the update" json "$lightning" show $t/h200-llama-4L-lightning.rank0.kineto.json.gz
+lightning='0.004<d["classes"]["optimizer"]["time_s"]<0.005 and 0.07<d["classes"]["memory"]["time_s"]<0.08'
+ok "nor under FSDP1" json "$lightning" show $t/h200-two-mistral-5L-lightning-fsdp1.rank0.kineto.json.gz
+last() { # layers forward end with their own operations, not where an update seemed to begin
+	$f trace compare -q $t/h200-two-mistral-5L-lightning-fsdp1.rank0.kineto.json.gz examples/15-recorded-step/scenario.yaml --json | python3 -c '
+import json, sys
+s = [l["forward"]["time_s"] for l in json.load(sys.stdin)["by_layer"]["recorded"]["layers"]]
+assert len(s) == 5 and s[4] > 0.8 * s[3], s'
+}
+ok "so the last layer is whole" last
 other='The recording says that it is of NVIDIA H200, and is taken for one of h100-sxm, as --from has it.'
 ok "--from against what the file says is told" sh -c "$f trace replay $eager --from h100-sxm --gpu h200 | grep -qx '$other'"
 ok "and with it not" sh -c "! $f trace replay $eager --from h200 --gpu h100-sxm | grep 'taken for one of'"

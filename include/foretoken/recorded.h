@@ -145,6 +145,9 @@ size_t ft_recording_op_at(const struct ft_recording *r, size_t i);
 size_t ft_recording_call_at(const struct ft_recording *r, size_t i);
 const struct ft_rec_span *ft_recording_annotation(const struct ft_recording *r,
 						  size_t i);
+/* Annotations of an optimizer's steps, by start, without the passes that may run inside of one. */
+size_t ft_recording_updates(const struct ft_recording *r);
+const struct ft_rec_span *ft_recording_update(const struct ft_recording *r, size_t i);
 const struct ft_rec_step *ft_recording_step(const struct ft_recording *r, size_t i);
 const char *ft_recording_text(const struct ft_recording *r,
 			      int32_t text); /* NONE: "" */
