@@ -31,7 +31,7 @@ struct drawn_rank {
 	bool folded;
 	struct received received[2][2]; /* backward, reverse */
 	struct span *slot;		/* [n_slots] of its class */
-	const struct pass_call *pass;	/* [n_calls] of its class */
+	const struct pass_call *pass;	/* [n_calls] of its class; or NULL */
 };
 
 static const struct ft_class *class_of(const struct engine *e)
@@ -39,6 +39,23 @@ static const struct ft_class *class_of(const struct engine *e)
 	const struct engine_part *p = &e->in->part[e->in->drawn_part];
 
 	return &p->job->graph->rank_class[p->rank_class];
+}
+
+static bool side_by_side(const struct ft_class *c, size_t slot)
+{
+	return (slot > 0 && c->slot[slot - 1].call == c->slot[slot].call) ||
+	       (slot + 1 < c->n_slots && c->slot[slot + 1].call == c->slot[slot].call);
+}
+
+/* Where one of its passes runs beside another, kernels do not tell theirs: some would, and look like all. */
+static const struct pass_call *passes_told(struct engine *e, const struct ft_class *c)
+{
+	const struct engine_part *p = &e->in->part[e->in->drawn_part];
+
+	for (size_t i = 0; i < c->n_slots; i++)
+		if (side_by_side(c, i))
+			return NULL;
+	return passes_of(p->job->graph, e->mem)[p->rank_class];
 }
 
 static struct drawn_rank *rank_of(struct engine *e)
@@ -49,8 +66,7 @@ static struct drawn_rank *rank_of(struct engine *e)
 		return e->rank;
 	e->rank = ARENA_NEW(e->mem, struct drawn_rank);
 	e->rank->folded = passes_fold(e->in->part[e->in->drawn_part].job->graph);
-	e->rank->pass = passes_of(e->in->part[e->in->drawn_part].job->graph,
-				  e->mem)[e->in->part[e->in->drawn_part].rank_class];
+	e->rank->pass = passes_told(e, c);
 	e->rank->slot = ARENA_ARRAY(e->mem, c->n_slots + 1, struct span);
 	for (size_t i = 0; i < c->n_slots; i++)
 		e->rank->slot[i] = (struct span){ INT64_MAX, 0 };
@@ -118,10 +134,13 @@ void rank_op(struct engine *e, const struct stream *s, const struct entry *in)
 	op.launched = launched(e, s, in);
 	if (op.launched > op.from)
 		op.launched = op.from;
-	call = &rank_of(e)->pass[in->call];
-	op.pass = call->pass;
-	op.layer = call->layer + call->step * in->turn;
-	op.micro_batch = call->micro_batch;
+	call = rank_of(e)->pass;
+	if (call) {
+		call += in->call;
+		op.pass = call->pass;
+		op.layer = call->layer + call->step * in->turn;
+		op.micro_batch = call->micro_batch;
+	}
 	put(e, in->op, &op);
 	if (s->id != FT_STREAM_COMPUTE || in->slot >= class_of(e)->n_slots)
 		return;
@@ -241,12 +260,6 @@ static char letter_of(enum ft_slot_kind kind, bool split)
 	       kind == FT_SLOT_WEIGHTS		 ? 'W' :
 	       kind == FT_SLOT_BACKWARD && split ? 'I' :
 						   'B';
-}
-
-static bool side_by_side(const struct ft_class *c, size_t slot)
-{
-	return (slot > 0 && c->slot[slot - 1].call == c->slot[slot].call) ||
-	       (slot + 1 < c->n_slots && c->slot[slot + 1].call == c->slot[slot].call);
 }
 
 static void put_passes(struct engine *e)

@@ -109,6 +109,14 @@ ok "a predicted layer is of one pass, and all of them are known" all_told
 ok "also of those alone that repeat as often as the recorded ones" sh -c "$f trace compare -q $eager $tmp/dsa.yaml --json >$tmp/c.json"
 ok "forward and backward" passes 4 5 <"$tmp/c.json"
 ok "and that there are more is said" sh -c "$f trace compare -q $eager $tmp/dsa.yaml | grep -q 'In all it has 5: those that do not repeat are outside'"
+cat >"$tmp/beside.yaml" <<'J'
+model: {name: mixtral-8x7b, num_hidden_layers: 4}
+cluster: {gpu: h200, gpus: 8}
+stack: megatron-core
+training: {sequence_length: 4096, micro_batch_size: 1, global_batch_size: 16, precision: bf16, parallel: {ep: 8}, overlap: {ep: true}}
+J
+ok "passes that run side by side are told of none, and found by repetition" sh -c "$f trace compare -q $eager $tmp/beside.yaml |
+	grep -q 'predicted step has 4 layers, found where products and attention repeat: 6 of them in a layer forward, 11 backward'"
 if command -v gnuplot >/dev/null; then
 	ok "the gap is drawn" sh -c "$f trace compare $eager $scenario --plot $tmp/gap.svg >/dev/null && grep -q '<svg' $tmp/gap.svg && grep -q 'backward, recorded' $tmp/gap.svg && [ -s $tmp/gap.dat ]"
 else
