@@ -103,6 +103,15 @@ struct ft_trace_side ft_study_trace_layers(const struct ft_whatif_request *asked
 	return to;
 }
 
+/* As many layers, with the same passes. */
+static bool as_recorded(const struct ft_trace_side *found,
+			const struct ft_trace_side *recorded)
+{
+	return found->layers && found->layers == recorded->layers &&
+	       !found->in_forward == !recorded->in_forward &&
+	       !found->in_backward == !recorded->in_backward;
+}
+
 struct ft_trace_layers ft_study_trace_both_layers(
 	const struct ft_whatif_request *recorded,
 	const struct ft_whatif_request *predicted, struct arena *mem)
@@ -119,7 +128,7 @@ struct ft_trace_layers ft_study_trace_both_layers(
 	l.recorded = ft_study_trace_layers(recorded, false, mem);
 	if (!told.layers || l.recorded.layers != told.layers) {
 		found = ft_study_trace_layers(predicted, false, mem);
-		if (!told.layers || (found.layers && found.layers == l.recorded.layers))
+		if (!told.layers || as_recorded(&found, &l.recorded))
 			l.predicted = found;
 	}
 	l.predicted.told = told.layers;
