@@ -306,6 +306,9 @@ static const char *misused_recording(const struct trace_args *a)
 {
 	if (a->graph)
 		return "--graph is of a SCENARIO; a recording has its own";
+	if (a->scenario && ft_recording_is(a->scenario))
+		return "compare takes FILE... and then a SCENARIO: the last file is a "
+		       "recording";
 	if (strcmp(a->verb, "replay") && asks_what_if(a))
 		return "--gpu, --fabric, --scale, --speedup, --without and "
 		       "--tokens-per-step are of replay";
@@ -402,9 +405,6 @@ int cmd_trace(int argc, char **argv)
 	if (!find_input(&a, &err))
 		return complain(&err);
 	recorded = ft_recording_is(a.shared.word.word[0]);
-	if (recorded && a.scenario && ft_recording_is(a.scenario))
-		return wrong("compare takes FILE... and then a SCENARIO: the last file "
-			     "is a recording");
 	why = recorded ? misused_recording(&a) : misused_scenario(&a);
 	if (why && !recorded && !is_there(a.shared.word.word[0], &err))
 		return complain(&err);
