@@ -306,9 +306,6 @@ static const char *misused_recording(const struct trace_args *a)
 {
 	if (a->graph)
 		return "--graph is of a SCENARIO; a recording has its own";
-	if (a->scenario && ft_recording_is(a->scenario))
-		return "compare takes FILE... and then a SCENARIO: the last file is a "
-		       "recording";
 	if (strcmp(a->verb, "replay") && asks_what_if(a))
 		return "--gpu, --fabric, --scale, --speedup, --without and "
 		       "--tokens-per-step are of replay";
@@ -342,6 +339,16 @@ static const char *misused_scenario(const struct trace_args *a)
 	if (strcmp(a->verb, "replay") && a->graph)
 		return "--graph is of replay: show and export build the scenario's own";
 	return NULL;
+}
+
+static const char *misused(const struct trace_args *a, bool recorded)
+{
+	if (!recorded)
+		return misused_scenario(a);
+	if (a->scenario && ft_recording_is(a->scenario))
+		return "compare takes FILE... and then a SCENARIO: the last file is a "
+		       "recording";
+	return misused_recording(a);
 }
 
 /* Standard input becomes a file without a name that can be read more than once, until the program ends. */
@@ -405,7 +412,7 @@ int cmd_trace(int argc, char **argv)
 	if (!find_input(&a, &err))
 		return complain(&err);
 	recorded = ft_recording_is(a.shared.word.word[0]);
-	why = recorded ? misused_recording(&a) : misused_scenario(&a);
+	why = misused(&a, recorded);
 	if (why && !recorded && !is_there(a.shared.word.word[0], &err))
 		return complain(&err);
 	if (why)
