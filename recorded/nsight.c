@@ -245,32 +245,67 @@ static bool read_table(struct nsight *n, size_t i, struct ft_error *err)
 	return ok;
 }
 
-/* The first GPU's name, where the export has it. */
-static bool read_device(struct nsight *n, struct ft_error *err)
+/* The first row's text and number; false where memory or the file failed. What a table or column that
+ * some version does not have would say is not told. */
+static bool ask(struct nsight *n, const char *query, const char **name, int64_t *count,
+		struct ft_error *err)
 {
-	static const char table[] = "TARGET_INFO_GPU";
 	sqlite3_stmt *s = NULL;
-	const char *name;
-	bool has;
-	int status;
+	int status = sqlite3_prepare_v2(n->db, query, -1, &s, NULL);
+	const char *text = NULL;
 
-	if (!has_table(n, table, &has, err))
-		return false;
-	if (!has)
-		return true;
-	status = sqlite3_prepare_v2(n->db, "SELECT name FROM TARGET_INFO_GPU LIMIT 1",
-				    -1, &s, NULL);
+	*name = NULL;
+	*count = 0;
 	if (status == SQLITE_OK)
 		status = sqlite3_step(s);
-	name = status == SQLITE_ROW ? (const char *)sqlite3_column_text(s, 0) : NULL;
-	if (name)
-		n->r->device = arena_text(&n->r->mem, name);
+	if (status == SQLITE_ROW) {
+		text = (const char *)sqlite3_column_text(s, 0);
+		*count = whole(s, 1);
+	}
+	if (text)
+		*name = arena_text(&n->r->mem, text);
 	if (sqlite3_errcode(n->db) == SQLITE_NOMEM)
 		status = SQLITE_NOMEM;
 	sqlite3_finalize(s);
-	/* SQLITE_ERROR: an export whose table has no such column */
 	return status == SQLITE_ROW || status == SQLITE_DONE ||
-	       status == SQLITE_ERROR || sql_fail(n, table, err);
+	       status == SQLITE_ERROR || sql_fail(n, "the export", err);
+}
+
+/* The GPU's name, where the export has it: of a machine with several kinds, of the one that ran the kernels. */
+static bool read_device(struct nsight *n, struct ft_error *err)
+{
+	static const char *const queries[] = {
+		"SELECT min(name), count(DISTINCT name) FROM TARGET_INFO_GPU",
+		"SELECT min(name), count(DISTINCT name) FROM TARGET_INFO_GPU JOIN "
+		"TARGET_INFO_CUDA_DEVICE ON id = gpuId WHERE cudaId = (SELECT deviceId "
+		"FROM CUPTI_ACTIVITY_KIND_KERNEL LIMIT 1)",
+	};
+	const char *name;
+	int64_t count = 0;
+
+	for (int i = 0; i < 2 && count != 1; i++) {
+		if (!ask(n, queries[i], &name, &count, err))
+			return false;
+		if (name && count == 1)
+			n->r->device = name;
+	}
+	return true;
+}
+
+/* Ranks of a node may each see one GPU, and all call it 0; their calls are numbered alike. */
+static bool of_one_process(struct nsight *n, struct ft_error *err)
+{
+	const char *name;
+	int64_t count;
+
+	return ask(n,
+		   "SELECT '', count(DISTINCT globalPid) FROM "
+		   "CUPTI_ACTIVITY_KIND_KERNEL",
+		   &name, &count, err) &&
+	       (count < 2 ||
+		fail(n, err,
+		     "holds kernels of several processes: a recording is of one rank; "
+		     "record each by itself"));
 }
 
 bool nsight_read(struct ft_recording *r, const char *path, struct ft_error *err)
@@ -284,7 +319,7 @@ bool nsight_read(struct ft_recording *r, const char *path, struct ft_error *err)
 		sqlite3_db_config(n.db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
 	for (size_t i = 0; ok && i < sizeof(reads) / sizeof(*reads); i++)
 		ok = read_table(&n, i, err);
-	ok = ok && read_device(&n, err);
+	ok = ok && of_one_process(&n, err) && read_device(&n, err);
 	r->origin_us = n.base_ns / 1000;
 	sqlite3_close(n.db);
 	return ok;

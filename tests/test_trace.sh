@@ -180,6 +180,19 @@ ok "Nsight's export of the same shows the same" sh -c "$f trace show $tmp/n.sqli
 cp "$tmp/n.sqlite" "$tmp/node.sqlite"
 python3 -c "import sqlite3; c = sqlite3.connect('$tmp/node.sqlite'); c.execute('UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET deviceId = 1 WHERE rowid % 2'); c.commit()"
 ok "a report of all GPUs of a node is not taken for one rank" fails 1 "holds kernels of GPUs" $f trace show "$tmp/node.sqlite"
+changed() { # SQL: of the same export
+	cp "$tmp/n.sqlite" "$tmp/node.sqlite"
+	python3 -c "import sqlite3, sys; c = sqlite3.connect('$tmp/node.sqlite'); c.executescript(sys.argv[1]); c.commit()" "$1"
+}
+changed "ALTER TABLE CUPTI_ACTIVITY_KIND_KERNEL ADD globalPid INTEGER DEFAULT 16777216"
+ok "that of one process is" sh -c "$f trace show $tmp/node.sqlite | grep -q 'NVIDIA H200'"
+changed "ALTER TABLE CUPTI_ACTIVITY_KIND_KERNEL ADD globalPid INTEGER; UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET globalPid = (1 + rowid % 2) << 24"
+ok "nor one of processes that each call their GPU 0" fails 1 "node.sqlite: error: holds kernels of several processes" $f trace show "$tmp/node.sqlite"
+changed "DELETE FROM TARGET_INFO_GPU; INSERT INTO TARGET_INFO_GPU (name) VALUES ('NVIDIA A2'), ('NVIDIA H200')"
+ok "of two kinds of GPU neither is taken for the one that ran" sh -c "$f trace show $tmp/node.sqlite | grep -q 'device not told'"
+changed "DROP TABLE TARGET_INFO_GPU; CREATE TABLE TARGET_INFO_GPU (id INTEGER, name TEXT); INSERT INTO TARGET_INFO_GPU VALUES (0, 'NVIDIA A2'), (1, 'NVIDIA H200');
+	CREATE TABLE TARGET_INFO_CUDA_DEVICE (gpuId INTEGER, cudaId INTEGER, pid INTEGER); INSERT INTO TARGET_INFO_CUDA_DEVICE SELECT 1, deviceId, 7 FROM CUPTI_ACTIVITY_KIND_KERNEL LIMIT 1"
+ok "but the one that the export says" sh -c "$f trace show $tmp/node.sqlite | grep -q 'NVIDIA H200'"
 ok "nor is a trace of two GPUs" sh -c "sed '0,/\"device\": 0/s//\"device\": 1/' $tmp/plain.json >$tmp/two.json; ! cmp -s $tmp/plain.json $tmp/two.json && ! $f trace show $tmp/two.json 2>$tmp/said && grep -q 'holds kernels of GPUs' $tmp/said"
 python3 -c "import sqlite3; c = sqlite3.connect('$tmp/n.sqlite'); c.execute('DROP TABLE CUPTI_ACTIVITY_KIND_KERNEL'); c.commit()"
 ok "an export without kernels is refused" fails 1 "holds no table" $f trace show "$tmp/n.sqlite"
