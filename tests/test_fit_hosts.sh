@@ -150,4 +150,19 @@ ok "a time that is shortened is told" said "The recorded time is shortened by --
 rm -f "$tmp/told.yaml"
 ok "and one that is not" said "The recorded time counts whole"
 ok "a pace above 1" fails 64 "not a fraction above 0, at most 1" $f trace compare "$tmp/alone.json" "$tmp/alone.yaml" --fit-stack "$tmp/none" --pace 2
+# the step lo00-llama of measurements/steps/h200-lightning.csv, whose passes run inside of the optimizer's annotation
+cat >"$tmp/lightning.yaml" <<'L'
+model: {model_type: llama, hidden_size: 4096, num_attention_heads: 64, num_hidden_layers: 4, intermediate_size: 16384, vocab_size: 65536, max_position_embeddings: 8192}
+cluster: {gpu: h200, gpus: 1}
+stack: lightning-2
+training: {sequence_length: 4096, micro_batch_size: 4, global_batch_size: 8, precision: bf16, sharding: none, recompute: none, gradient_dtype: bf16, master_weights: false}
+L
+closure() { # they were 24 ms of the optimizer's own host time, and sections off by twice themselves
+	$f trace compare measurements/traces/h200-llama-4L-lightning.rank0.kineto.json.gz "$tmp/lightning.yaml" --fit-stack "$tmp/lightning.mine" --json | python3 -c '
+import json, sys
+d = json.load(sys.stdin)
+o = d["constants"]["optimizer"]
+assert o["is_s"] < 1e-3 and d["after_frac"] < 0.1, (o, d["after_frac"])'
+}
+ok "passes inside of an optimizer's step are none of its host time" closure
 finish

@@ -1,6 +1,7 @@
 /*
  * tests/test_host_alone.c - what one activity of a recorded host takes alone: drawn launches, waits and annotations
- * of two threads, whose times are worked out here from what was drawn
+ * of two threads, whose times are worked out here from what was drawn. No kernel is a product: those of another thread
+ * in an optimizer's step would be passes that run inside of it (recorded/updates.c; tests/test_fit_hosts.sh)
  */
 #include <math.h>
 
@@ -90,7 +91,8 @@ static struct ft_recording *record(const struct drawn *d)
 		    names[c->kind], c->thread, c->at, c->us, i);
 		if (c->kind == KERNEL || c->kind == COLLECTIVE)
 			kernel(&m,
-			       c->kind == KERNEL ? "gemm" : "ncclDevKernel_AllReduce",
+			       c->kind == KERNEL ? "elementwise" :
+						   "ncclDevKernel_AllReduce",
 			       i, 7, 3000 + 20 * i, 10);
 	}
 	return end(&m);
