@@ -185,7 +185,8 @@ static void write_export(struct drawn *d, const char *path, bool device)
 	put_calls(d, db);
 	put_ranges(d, db);
 	if (device)
-		run(db, "INSERT INTO TARGET_INFO_GPU VALUES ('NVIDIA X1'), ('NVIDIA X1')");
+		run(db,
+		    "INSERT INTO TARGET_INFO_GPU VALUES ('NVIDIA X1'), ('NVIDIA X1')");
 	run(db, "COMMIT");
 	sqlite3_close(db);
 }
