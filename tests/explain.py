@@ -27,6 +27,8 @@ USUAL = {  # scenarios whose defaults are told: the first that has a use for the
                             "training: {sequence_length: 8192, global_batch_size: 16}}",
     "Mixtral 8x7B in fp8 on 8 H100": "{model: mixtral-8x7b, cluster: {gpu: h100-sxm, gpus: 8}, "
                                      "training: {sequence_length: 8192, global_batch_size: 16, precision: fp8}}",
+    "DeepSeek-V3.2 on 256 H200": "{model: deepseek-v3.2, cluster: {gpu: h200, gpus: 256}, "
+                                 "training: {sequence_length: 4096, global_batch_size: 2048, parallel: {pp: 8, ep: 32}}}",
 }
 
 
