@@ -51,14 +51,17 @@ static bool chosen(const struct ft_scenario *s)
 	return routed(s) && !(s->model->all_experts && s->stack->layout.model_classes);
 }
 
-/* Not where what is chosen is a mask, whose stack does not train indexers, nor where the model is frozen. */
+/* Not where what is chosen is a mask, as in attention that is not fused, whose indexers are not trained, nor where the model is frozen. */
 static bool trains_indexers(const struct ft_scenario *s)
 {
+	const struct ft_model *m = s->model;
 	bool choose = false;
 
-	for (int64_t l = 0; l < s->model->n_layers; l++)
-		choose |= ft_layer_chooses(&s->model->layer[l]);
-	return choose && !s->stack->layout.masked_choice && !s->plan->lora.rank;
+	for (int64_t l = 0; l < m->n_layers; l++)
+		choose |= ft_layer_chooses(&m->layer[l]);
+	return choose && !s->stack->layout.masked_choice && !s->plan->lora.rank &&
+	       !ft_stack_unfused(s->stack, m->sinks, m->plain != FT_PLAIN_NOT,
+				 m->score_cap);
 }
 
 static bool again_whole(const struct ft_scenario *s)

@@ -171,7 +171,7 @@ double layer_recomputed_flop(const struct builder *b, int64_t layer);
 enum ft_context_parallel context_parallel(const struct ft_stack *stack,
 					  const struct ft_plan *plan);
 double gathered_context_bytes(const struct builder *b, int64_t layer);
-double kept_context_bytes(const struct builder *b, int64_t layer);
+double kept_context_bytes(const struct builder *b, int64_t layer, unsigned set);
 
 /* recompute.c: what runs again before a layer's backward */
 enum ft_recompute layer_recompute(const struct builder *b, int64_t layer);

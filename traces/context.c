@@ -15,7 +15,7 @@
  *                next block, the last one in sight. A compiled pass waits for the gather before the
  *                first block, keeps what it gathered for its backward, and sends all gradients
  *                behind the last block
- * Latents that queries choose from are gathered, whatever the group does elsewhere.
+ * Latents that queries choose from are gathered, whatever the group does elsewhere, and kept for the backward pass.
  * Windows are counted as one kernel; one as long as the sequence is none. Source: Transformer
  * Engine's documentation of context parallelism; arXiv 2310.01889, 2309.14509; of gathered_ring
  * torch 2.11 (torch/distributed/tensor/experimental) and measurements/traces/h100-two-7b8L-cp2-*.
@@ -36,6 +36,7 @@ bool is_masked(const struct builder *b, const struct ft_layer *l)
 	int64_t all = b->plan->sequence;
 
 	return b->rules->masked_attention[0] && !is_unfused(b) && b->plan->cp == 1 &&
+	       !is_gathered(b, l) &&
 	       (b->rules->masks_always || l->index_topk ||
 		(l->window && l->window <= all) || (l->chunk && l->chunk < all));
 }
@@ -279,9 +280,11 @@ static void all_gather(struct builder *b, const struct layer_sizes *s,
 {
 	double bytes = 2 * own_kv(s) * (double)b->plan->cp;
 
-	put_collective(b, "cp_all_gather", FT_STREAM_CP, FT_ALL_GATHER, FT_GROUP_CP,
-		       bytes);
-	need(b, FT_STREAM_CP);
+	if (pass == FT_PASS_FORWARD || !is_gathered(b, s->l)) {
+		put_collective(b, "cp_all_gather", FT_STREAM_CP, FT_ALL_GATHER,
+			       FT_GROUP_CP, bytes);
+		need(b, FT_STREAM_CP);
+	}
 	attend_chunks(b, s, pass, whole(b, s));
 	if (pass == FT_PASS_BACKWARD) {
 		put_collective(b, "cp_reduce_scatter", FT_STREAM_CP, FT_REDUCE_SCATTER,
@@ -331,20 +334,33 @@ static double context_bytes(const struct builder *b, int64_t layer)
 	return 2 * own_kv(&s) * (double)b->plan->cp;
 }
 
-static bool keeps_context(const struct builder *b)
+/* Where modules of a set run again. Gathered latents are gathered in the core. */
+static bool keeps_context(const struct builder *b, int64_t layer, unsigned set)
 {
+	if (is_gathered(b, &b->model->layer[layer]))
+		return !(set & FT_MODULE_CORE_ATTENTION);
 	return compiled(b) &&
 	       context_parallel(b->stack, b->plan) == FT_CP_GATHERED_RING;
 }
 
 double gathered_context_bytes(const struct builder *b, int64_t layer)
 {
-	return keeps_context(b) ? 0 : context_bytes(b, layer);
+	bool selective = layer_recompute(b, layer) == FT_RECOMPUTE_SELECTIVE;
+
+	return keeps_context(b, layer, selective ? recomputed_modules(b) : 0) ?
+		       0 :
+		       context_bytes(b, layer);
 }
 
-double kept_context_bytes(const struct builder *b, int64_t layer)
+/* Beside its own tokens', where these are among what all layers keep. */
+double kept_context_bytes(const struct builder *b, int64_t layer, unsigned set)
 {
-	return keeps_context(b) ? context_bytes(b, layer) : 0;
+	double cp = (double)b->plan->cp;
+	bool own = is_gathered(b, &b->model->layer[layer]);
+
+	return keeps_context(b, layer, set) ?
+		       context_bytes(b, layer) * (own ? 1 - 1 / cp : 1) :
+		       0;
 }
 
 /* To its caller it is one operator, whose kernels, merges and exchanges then work on a rank's own tensors: torch's handler takes

@@ -6,9 +6,11 @@
  * once more, then the gradients of its own. Without the loss it is not trained.
  *
  * Source: DeepSeek-V3.2 (arXiv 2512.02556, 2.1); Megatron Core's dsa.py and absorbed_mla.py (read 2026-11-30): inputs
- * are detached, indexers and their inputs whole on each tensor rank, the sum over heads is one over tensor ranks, context ranks
- * gather latents. Counted: what a choice moves, scores in fp32 written once and read twice.
+ * are detached, indexers and their inputs whole on each tensor rank, for which slices of hidden states and latents are gathered;
+ * the sum over heads is one over tensor ranks; context ranks gather latents and indexers' keys, and keep them; up-projections that are absorbed
+ * are products in 16 bit whatever the format of others. Counted: what a choice moves, scores in fp32 written once and read twice.
  */
+#include "base/whole.h"
 #include "traces/indexed.h"
 
 #include <math.h>
@@ -30,24 +32,47 @@ void gather_latents(struct ft_work *w, const struct ft_layer *l)
 	w->attention.impl = NULL;
 }
 
+/* Tokens that a query sees at most. */
+static double chosen_of(const struct builder *b, const struct ft_layer *l)
+{
+	return (double)(l->index_topk < b->plan->sequence ? l->index_topk :
+							    b->plan->sequence);
+}
+
 static bool is_trained(const struct builder *b, const struct ft_layer *l)
 {
 	return ft_layer_chooses(l) && b->plan->indexer_loss && !b->plan->lora.rank;
 }
 
-/* Queries and keys of a rank, each sequence by itself. */
-static struct ft_work over_tokens(const struct builder *b, const char *name)
+static struct ft_work over_tokens(const struct builder *b, const char *name,
+				  enum ft_pass pass)
 {
 	struct ft_work w = { .kind = FT_ATTENTION,
 			     .name = name,
 			     .dtype = b->plan->attention_precision };
 
-	w.attention.batch = b->sequences;
+	w.attention.pass = pass;
 	w.attention.kv_heads = 1;
-	w.attention.queries = b->plan->sequence / b->plan->cp;
-	w.attention.keys = b->plan->sequence;
 	w.attention.causal = b->model->causal;
 	return w;
+}
+
+/* Of a rank's queries, each sequence or document by itself. */
+static void put_over(struct builder *b, const struct ft_layer *l, struct ft_work *w)
+{
+	int64_t all = b->plan->sequence, cp = b->plan->cp;
+	int64_t length = l->chunk && l->chunk < all ? l->chunk : all;
+	int64_t left = all % length;
+
+	w->attention.batch = b->sequences * (all / length);
+	w->attention.queries = ceil_div(length, cp);
+	w->attention.keys = length;
+	put_op(b, w, FT_STREAM_COMPUTE, 1);
+	w->attention.batch = b->sequences;
+	w->attention.queries = ceil_div(left, cp);
+	w->attention.keys = left;
+	if (left)
+		put_op(b, w, FT_STREAM_COMPUTE, 1);
 }
 
 /* Scores of the indexer: of all tokens before, or the gradients of those that are chosen. */
@@ -55,29 +80,70 @@ static void put_index_scores(struct builder *b, const struct ft_layer *l,
 			     enum ft_pass pass)
 {
 	struct ft_work w = over_tokens(
-		b, pass == FT_PASS_FORWARD ? "index_scores" : "index_scores_back");
+		b, pass == FT_PASS_FORWARD ? "index_scores" : "index_scores_back",
+		pass);
 
-	w.attention.pass = pass;
 	w.attention.heads = l->index_heads;
 	w.attention.qk_head_dim = l->index_head_dim;
 	w.attention.window = pass == FT_PASS_FORWARD ? 0 : l->index_topk;
 	w.attention.keys_are = FT_KEYS_SCORED;
-	put_op(b, &w, FT_STREAM_COMPUTE, 1);
+	put_over(b, l, &w);
 }
 
 /* What attention itself made of the chosen tokens, summed over heads. */
 static void put_target(struct builder *b, const struct layer_sizes *s)
 {
-	struct ft_work w = over_tokens(b, "index_target");
+	struct ft_work w = over_tokens(b, "index_target", FT_PASS_FORWARD);
 
 	gather_latents(&w, s->l);
-	w.attention.pass = FT_PASS_FORWARD;
 	w.attention.heads = s->heads;
 	w.attention.v_head_dim = 0;
-	put_op(b, &w, FT_STREAM_COMPUTE, 1);
+	put_over(b, s->l, &w);
 	if (put_collective(b, "index_all_reduce", FT_STREAM_TP, FT_ALL_REDUCE,
-			   FT_GROUP_TP, 4 * (double)(s->tokens * s->l->index_topk)))
+			   FT_GROUP_TP, 4 * (double)s->tokens * chosen_of(b, s->l)))
 		need(b, FT_STREAM_TP);
+}
+
+/* Has a rank a slice of the hidden states and of q's latents, which its indexer reads whole? */
+static bool reads_slices(const struct builder *b)
+{
+	return b->plan->tp > 1 && b->plan->sequence_parallel &&
+	       b->rules->tensor_parallel == FT_TP_MEGATRON;
+}
+
+/* Numbers a token that an indexer reads. */
+static double index_inputs(const struct layer_sizes *s)
+{
+	return (double)(s->h + s->l->q_lora_rank);
+}
+
+static void gather_inputs(struct builder *b, const struct layer_sizes *s)
+{
+	if (reads_slices(b) &&
+	    put_collective(b, "index_all_gather", FT_STREAM_TP, FT_ALL_GATHER,
+			   FT_GROUP_TP, 2 * (double)s->tokens * index_inputs(s)))
+		need(b, FT_STREAM_TP);
+}
+
+/* The indexer's keys of all context ranks, or their gradients. */
+static void share_keys(struct builder *b, const struct layer_sizes *s, bool backward)
+{
+	if (put_collective(
+		    b, backward ? "cp_reduce_scatter" : "cp_all_gather", FT_STREAM_CP,
+		    backward ? FT_REDUCE_SCATTER : FT_ALL_GATHER, FT_GROUP_CP,
+		    2 * (double)(s->tokens * b->plan->cp * s->l->index_head_dim)))
+		need(b, FT_STREAM_CP);
+}
+
+/* Multiply-adds a token of an indexer's products. */
+static double index_matrices(const struct layer_sizes *s)
+{
+	const struct ft_layer *l = s->l;
+
+	return ft_layer_chooses(l) ?
+		       (double)(l->index_heads * l->index_head_dim * l->q_lora_rank +
+				(l->index_head_dim + l->index_heads) * s->h) :
+		       0;
 }
 
 static void index_products(struct builder *b, const struct layer_sizes *s,
@@ -131,7 +197,7 @@ static void make_mask(struct builder *b, const struct layer_sizes *s)
 		b->rules->fusion == FT_FUSION_COMPILED ? &compiled : &by_operations;
 	int64_t all = b->plan->sequence, rows = s->tokens * l->index_heads;
 	double scores = (double)rows * (double)all, tokens = (double)s->tokens;
-	double seen = (double)(l->index_topk < all ? l->index_topk : all);
+	double seen = chosen_of(b, l);
 
 	index_products(b, s, FT_FORWARD);
 	put_bare_norms(b, "index_norm", tokens * (double)l->index_head_dim,
@@ -176,8 +242,10 @@ void choose_tokens(struct builder *b, const struct layer_sizes *s)
 		make_mask(b, s);
 		return;
 	}
+	gather_inputs(b, s);
 	index_products(b, s, FT_FORWARD);
 	index_elements(b, s);
+	share_keys(b, s, false);
 	put_index_scores(b, s->l, FT_PASS_FORWARD);
 	put_memory(b, "index_choice", "default", 4 * CHOICE_PASSES * pairs,
 		   CHOICE_PASSES);
@@ -190,6 +258,7 @@ void choice_back(struct builder *b, const struct layer_sizes *s)
 	if (!is_trained(b, s->l) || !is_gathered(b, s->l))
 		return;
 	put_index_scores(b, s->l, FT_PASS_BACKWARD);
+	share_keys(b, s, true);
 	index_elements(b, s);
 	index_products(b, s, FT_WGRAD);
 }
@@ -199,10 +268,14 @@ static void by_head(struct builder *b, const char *name, const struct layer_size
 		    int64_t n, int64_t k, bool backward)
 {
 	int64_t m = s->tokens * s->heads;
+	enum ft_dtype dtype = b->plan->precision == FT_FP16 ? FT_FP16 : FT_BF16;
 
-	put_square(b, name, FT_DTYPES, (struct edges){ m, n, k }, s->heads);
-	if (backward && !b->plan->lora.rank)
-		put_square(b, name, FT_DTYPES, (struct edges){ m, n, k }, s->heads);
+	put_square(b, name, dtype, (struct edges){ m, n, k }, s->heads);
+	if (!backward || b->plan->lora.rank)
+		return;
+	of_weights(b, true);
+	put_square(b, name, dtype, (struct edges){ m, n, k }, s->heads);
+	of_weights(b, false);
 }
 
 void absorb_keys(struct builder *b, const struct layer_sizes *s, bool backward)
@@ -241,21 +314,64 @@ double gathered_flop(const struct builder *b, const struct layer_sizes *s)
 				 (double)l->index_head_dim, 0);
 }
 
-/* The absorbed queries, attention's output in the latents' space, the choice; of an indexer that is trained its queries and
- * keys in 16 bit, and its softmax and attention's over the chosen ones in fp32. */
-double indexed_kept(const struct builder *b, const struct layer_sizes *s)
+double masked_choice_flop(const struct builder *b, const struct layer_sizes *s)
+{
+	const struct ft_layer *l = s->l;
+
+	return ft_layer_chooses(l) && !is_gathered(b, l) ?
+		       2 * (double)(s->tokens * l->index_heads * l->index_head_dim) *
+			       (double)b->plan->sequence :
+		       0;
+}
+
+double whole_index_products(const struct builder *b, const struct layer_sizes *s)
+{
+	return index_matrices(s) * (1 - 1 / (double)b->plan->tp);
+}
+
+double core_products(const struct builder *b, const struct layer_sizes *s)
+{
+	return is_gathered(b, s->l) ?
+		       index_matrices(s) + (double)(s->out * s->l->kv_lora_rank) :
+		       0;
+}
+
+double chosen_for_others(const struct builder *b, const struct layer_sizes *s)
+{
+	bool last = s->l == &b->model->layer[b->model->n_layers - 1];
+
+	return ft_layer_chooses(s->l) && is_gathered(b, s->l) && !last &&
+			       s->l[1].shares_index ?
+		       4 * chosen_of(b, s->l) :
+		       0;
+}
+
+/* Of an indexer that is trained its queries, its keys of all context ranks, and what it read and had to gather, in 16 bit; its
+ * softmax and attention's over the chosen ones in fp32. */
+static double trained_kept(const struct builder *b, const struct layer_sizes *s)
+{
+	const struct ft_layer *l = s->l;
+	double keys = (double)(l->index_heads + b->plan->cp);
+
+	if (!is_trained(b, l))
+		return 0;
+	return 2 * (double)l->index_head_dim * keys + 8 * chosen_of(b, l) +
+	       (reads_slices(b) ? 2 * index_inputs(s) : 0);
+}
+
+/* The absorbed queries, attention's output in the latents' space, the choice, and what an indexer keeps. Where the core runs again
+ * so does the indexer, which is a part of it. */
+double indexed_kept(const struct builder *b, const struct layer_sizes *s, unsigned set)
 {
 	const struct ft_layer *l = s->l;
 	double latent = (double)l->kv_lora_rank, rope = (double)l->qk_rope_head_dim;
-	double kept;
+	double heads = 2 * (double)s->heads, kept;
 
 	if (!is_gathered(b, l))
 		return 0;
-	kept = 2 * (double)s->heads * (2 * latent + rope);
-	if (ft_layer_chooses(l))
-		kept += 4 * (double)l->index_topk;
-	if (is_trained(b, l))
-		kept += 2 * (double)(l->index_head_dim * (l->index_heads + 1)) +
-			8 * (double)l->index_topk;
-	return kept;
+	kept = set & FT_MODULE_MLA_UP ? 0 : heads * (latent + rope);
+	if (set & FT_MODULE_CORE_ATTENTION)
+		return kept + chosen_for_others(b, s);
+	return kept + heads * latent + trained_kept(b, s) +
+	       (ft_layer_chooses(l) ? 4 * chosen_of(b, l) : 0);
 }

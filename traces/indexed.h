@@ -30,7 +30,17 @@ double choice_bytes(const struct builder *b, int64_t layer);
 /* FLOPs of its forward pass, but for products with weights. */
 double gathered_flop(const struct builder *b, const struct layer_sizes *s);
 
-/* Bytes a token that all this makes a layer keep, beside latents, queries and output. */
-double indexed_kept(const struct builder *b, const struct layer_sizes *s);
+/* The same of scores of which a mask is made. */
+double masked_choice_flop(const struct builder *b, const struct layer_sizes *s);
+
+/* Multiply-adds a token: of an indexer's products, what a rank does beyond its share of all ranks'; of products in attention's
+ * core, when it runs again. */
+double whole_index_products(const struct builder *b, const struct layer_sizes *s);
+double core_products(const struct builder *b, const struct layer_sizes *s);
+
+/* Bytes a token that all this makes a layer keep, beside latents, queries and output, where modules of a set run again; and of a
+ * choice that layers behind it see, too, whatever runs again. */
+double indexed_kept(const struct builder *b, const struct layer_sizes *s, unsigned set);
+double chosen_for_others(const struct builder *b, const struct layer_sizes *s);
 
 #endif

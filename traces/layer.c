@@ -9,6 +9,7 @@
 #include "traces/block.h"
 #include "traces/casts.h"
 #include "traces/chosen.h"
+#include "traces/indexed.h"
 #include "traces/layer_input.h"
 #include "traces/memory.h"
 #include "traces/offload.h"
@@ -186,8 +187,11 @@ static void selective_ops(struct builder *b, const struct layer_sizes *s)
 		latent_up(b, s);
 		attention_inputs(b, s);
 	}
-	if (set & FT_MODULE_CORE_ATTENTION && !s->linear)
+	if (set & FT_MODULE_CORE_ATTENTION && !s->linear) {
+		if (is_gathered(b, s->l)) /* indexers are a part of it */
+			choose_tokens(b, s);
 		attention_core(b, s, false);
+	}
 	if (set & FT_MODULE_OUT_PROJECTION)
 		put_gemm(b, "attention_out", FT_FORWARD, s->tokens, s->h, s->out);
 	if (set & FT_MODULE_NORM) {

@@ -165,7 +165,7 @@ static double mixers_flop(const struct builder *b, const struct layer_sizes *s)
 {
 	struct layer_sizes state = state_sizes(b, s);
 
-	return attention_flop(b, s) +
+	return attention_flop(b, s) + masked_choice_flop(b, s) +
 	       (s->l->states_beside ? attention_flop(b, &state) : 0);
 }
 
@@ -179,6 +179,17 @@ static double expert_products(const struct builder *b, const struct layer_sizes 
 	return matrices * (double)(h * s->l->expert_intermediate) *
 	       (double)experts_used(b, s->l) * ft_plan_kept_frac(b->plan) *
 	       (double)s->part / (double)s->tokens;
+}
+
+/* Parameters of the products behind latents: of absorbed ones those of keys. */
+static double latent_products(const struct builder *b, const struct layer_sizes *s)
+{
+	const struct ft_layer *l = s->l;
+	int64_t keys = s->heads * (l->qk_head_dim - l->qk_rope_head_dim);
+	int64_t up = keys + (is_gathered(b, l) ? 0 : s->out);
+
+	return (double)(s->q * (l->q_lora_rank ? l->q_lora_rank : s->h) +
+			up * l->kv_lora_rank);
 }
 
 /* Parameters of the products that selective recomputation runs again. */
@@ -205,10 +216,9 @@ static double selected_products(const struct builder *b, const struct layer_size
 	if (set & FT_MODULE_OUT_PROJECTION)
 		again += out;
 	if (set & FT_MODULE_MLA_UP && s->l->kv_lora_rank)
-		again +=
-			(double)(s->q * (s->l->q_lora_rank ? s->l->q_lora_rank : s->h) +
-				 (s->k + s->v - s->kv_heads * s->l->qk_rope_head_dim) *
-					 s->l->kv_lora_rank);
+		again += latent_products(b, s);
+	if (set & FT_MODULE_CORE_ATTENTION)
+		again += core_products(b, s);
 	return again;
 }
 
@@ -229,7 +239,8 @@ double layer_recomputed_flop(const struct builder *b, int64_t layer)
 	products = (ft_layer_attention_parameters(b->model, layer) +
 		    ft_layer_dense_parameters(b->model, layer)) /
 			   (double)b->plan->tp +
-		   (s.l->experts ? expert_products(b, &s) : 0);
+		   (s.l->experts ? expert_products(b, &s) : 0) +
+		   whole_index_products(b, &s);
 	if (stops_inside_mlp(b, &s) && s.f)
 		products -= (double)(s.h * s.f);
 	else if (stops_inside_mlp(b, &s) && !b->model->shared_gate)

@@ -331,7 +331,7 @@ static double kept_beside_modules(const struct builder *b, const struct layer_si
 		rest -= 2 * (double)s->q;
 		kv = 0;
 	}
-	rest += indexed_kept(b, s);
+	rest += indexed_kept(b, s, set);
 	return tokens *
 	       (mlp_bytes(b, s, sliced, set) + whole + rest + kv + latents_kept(b, s) +
 		other_saved(b, s, set) + frozen_inputs(b, s, set) +
@@ -345,8 +345,9 @@ double layer_saved_bytes(const struct builder *b, int64_t layer, enum ft_recompu
 	double halves = b->model->halves && ft_layer_has_mlp(s.l) ? 2 : 1;
 
 	if (how == FT_RECOMPUTE_FULL)
-		return halves * (b->autocast ? 4 : 2) * (double)(s.h * s.part);
-	return kept_context_bytes(b, layer) +
+		return halves * (b->autocast ? 4 : 2) * (double)(s.h * s.part) +
+		       (double)s.tokens * chosen_for_others(b, &s);
+	return kept_context_bytes(b, layer, set) +
 	       (set & FT_MODULE_OPS ? (double)s.tokens * chosen_bytes(b, &s) :
 				      kept_beside_modules(b, &s, set)) +
 	       (how == FT_RECOMPUTE_NONE ? scan_saved_bytes(b, layer) : 0);

@@ -304,10 +304,19 @@ static bool checkpoints_operations(const struct ft_plan *plan,
 	       selected_modules(plan, stack) & FT_MODULE_OPS;
 }
 
+static bool chooses_tokens(const struct ft_model *model)
+{
+	bool indexed = false;
+
+	for (int64_t i = 0; i < model->n_layers; i++)
+		indexed |= model->layer[i].index_topk > 0;
+	return indexed;
+}
+
 /* Has it something other than attention and MLPs in a layer, or halves of a layer each in a checkpoint? */
 static bool mixes_otherwise(const struct ft_model *model)
 {
-	bool other = model->halves || model->layer_input;
+	bool other = model->halves || model->layer_input || chooses_tokens(model);
 
 	for (int64_t i = 0; i < model->n_layers; i++)
 		other |= model->layer[i].linear_heads > 0 ||
@@ -338,7 +347,7 @@ static bool recomputes(const struct ft_model *model, const struct ft_plan *plan,
 		return ft_fail(
 			err, NULL,
 			"recompute_modules: op: what of state spaces, delta rules, "
-			"convolutions and per-layer inputs is kept is not known; "
+			"convolutions, indexers and per-layer inputs is kept is not known; "
 			"use recompute: full or none");
 	if (stack->runs.recompute_by_stride && plan->recompute == FT_RECOMPUTE_FULL &&
 	    plan->recompute_layers > 0 &&
@@ -377,14 +386,16 @@ static bool attends(const struct ft_plan *plan, const struct ft_stack *stack,
 }
 
 /* Is there a way to attend to what an indexer chooses? Transformers' classes take none of FlashAttention's kernels. */
-static bool reads_choice(const struct ft_model *model, const struct ft_stack *stack,
-			 struct ft_error *err)
+static bool reads_choice(const struct ft_model *model, const struct ft_plan *plan,
+			 const struct ft_stack *stack, struct ft_error *err)
 {
 	const struct ft_layout_rules *l = &stack->layout;
-	bool indexed = false;
+	bool indexed = chooses_tokens(model);
 
-	for (int64_t i = 0; i < model->n_layers; i++)
-		indexed |= model->layer[i].index_topk > 0;
+	if (indexed && plan->attention_precision == FT_FP8)
+		return ft_fail(err, NULL,
+			       "attention_precision: fp8: kernels that gather chosen "
+			       "tokens train in 16 bit alone; leave it out");
 	if (!indexed || !l->masked_choice || l->masked_attention[0])
 		return true;
 	return ft_fail(err, NULL,
@@ -442,7 +453,7 @@ bool stack_runs(const struct ft_model *model, const struct ft_plan *plan,
 	       updates_on_host(plan, stack, err) && keeps_masters(plan, stack, err) &&
 	       narrows_gates(model, plan, stack, err) &&
 	       reads_across(model, plan, err) && recomputes(model, plan, stack, err) &&
-	       attends(plan, stack, err) && reads_choice(model, stack, err) &&
+	       attends(plan, stack, err) && reads_choice(model, plan, stack, err) &&
 	       groups_experts(model, plan, stack, err) &&
 	       framework_has(plan, stack, err) && graphs_kernels(plan, stack, err) &&
 	       heads_can_be_dealt(model, plan, stack, err);
