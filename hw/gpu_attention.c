@@ -81,7 +81,7 @@ static void read_passes(struct reader *outer, struct arena *mem, const char *key
 
 	out[0] = read_number(&r, mem, "forward", DIM_NONE);
 	out[1] = read_number(&r, mem, "backward", DIM_NONE);
-	if (!strcmp(key, "efficiency")) {
+	if (!strcmp(key, "efficiency") || !strcmp(key, "scores")) {
 		reader_bound(&r, "forward", &out[0], 0.001, 10);
 		reader_bound(&r, "backward", &out[1], 0.001, 10);
 	}
@@ -236,7 +236,7 @@ static void read_kernels(struct reader *outer, struct arena *mem, struct ft_gpu 
 	gpu_close_block(&r, outer);
 }
 
-/* gathered: {efficiency: {forward:, backward:}, fill_tokens:, scores: {forward:, backward:}} */
+/* gathered: {efficiency: {forward:, backward:}, fill_tokens:, heads:, scores: {forward:, backward:}} */
 static void read_gathered(struct reader *outer, struct arena *mem,
 			  struct ft_gathered_model *m)
 {
@@ -248,6 +248,8 @@ static void read_gathered(struct reader *outer, struct arena *mem,
 		read_passes(&r, mem, "scores", m->scores);
 		m->fill = read_number(&r, mem, "fill_tokens", DIM_NONE);
 		reader_bound(&r, "fill_tokens", &m->fill, 0, 4096);
+		m->heads = read_number_or(&r, mem, "heads", DIM_NONE, 1);
+		reader_bound(&r, "heads", &m->heads, 1, 256);
 	}
 	gpu_close_block(&r, outer);
 }

@@ -5,6 +5,7 @@
  *
  *   t = start_s + flop / (efficiency peak) (1 + fill / tokens seen)
  *
+ * with FLOPs of whole blocks (fewer heads than one has, as on tensor ranks, take as long, and are "extrapolated"), and
  * with efficiency and fill of published times (cuDNN's kernels of 64 and 128 heads, 640 to 2,048 tokens, on H200, GB200
  * and GB300: docs/findings.md); scores of an indexer at a share of peak of their own. Where a profile says nothing, half of
  * what its attention reaches, and the answer says "extrapolated". As of all kernels, no pass is faster than what it reads and
@@ -14,6 +15,7 @@
  */
 #include <math.h>
 
+#include "base/whole.h"
 #include "sim/kernel.h"
 
 static double seen(const struct ft_work *w)
@@ -38,6 +40,16 @@ static bool efficiency(const struct ft_gpu *gpu, const struct ft_work *w, int pa
 	return m->known;
 }
 
+/* Heads that are computed, of whole blocks. */
+static int64_t heads_of(const struct ft_gpu *gpu, const struct ft_work *w)
+{
+	int64_t block = (int64_t)gpu->gathered.heads.value;
+
+	if (w->attention.keys_are != FT_KEYS_CHOSEN || block < 1)
+		return w->attention.heads;
+	return ceil_div(w->attention.heads, block) * block;
+}
+
 static double one_pass_s(const struct ft_gpu *gpu, const struct ft_work *w, int pass,
 			 double peak)
 {
@@ -47,6 +59,7 @@ static double one_pass_s(const struct ft_gpu *gpu, const struct ft_work *w, int 
 	double of_peak;
 
 	one.attention.pass = (enum ft_pass)pass;
+	one.attention.heads = heads_of(gpu, w);
 	(void)efficiency(gpu, w, pass, &of_peak);
 	return gpu->attention_model.start_s.value +
 	       ft_work_flop(&one) / (of_peak * peak) * (1 + fill / seen(w));
@@ -65,6 +78,7 @@ void gathered_predict(const struct ft_gpu *gpu, const struct ft_work *w,
 			     one_pass_s(gpu, w, pass, peak);
 	out->time_s =
 		fmax(out->time_s, ft_work_bytes(w) / gpu->memory_bytes_per_s.value);
-	out->extrapolated = !efficiency(gpu, w, both ? 0 : pass, &of_peak);
+	out->extrapolated = !efficiency(gpu, w, both ? 0 : pass, &of_peak) ||
+			    heads_of(gpu, w) != w->attention.heads;
 	out->spread_frac = out->extrapolated ? 0.5 : 0.15; /* assumed */
 }

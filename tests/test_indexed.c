@@ -353,6 +353,45 @@ static void published_kernels_are_met(void **state)
 	}
 }
 
+/* A block has 64 heads: the 16 of a tensor rank take as long. Not of scores, nor where no block is known. */
+static void few_heads_take_as_long_as_a_block(void **state)
+{
+	static const struct {
+		const char *gpu;
+		enum ft_keys keys;
+		double times; /* of 16 heads: the time of 64 */
+	} of[] = { { "h200", FT_KEYS_CHOSEN, 1 },
+		   { "gb200", FT_KEYS_CHOSEN, 1 },
+		   { "h200", FT_KEYS_SCORED, 4 },
+		   { "mi355x", FT_KEYS_CHOSEN, 4 } };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(of) / sizeof(*of); i++) {
+		struct ft_error err;
+		struct ft_gpu *gpu = ft_gpu_load(of[i].gpu, NULL, &err);
+		struct ft_prediction p[2];
+		struct ft_work w = { .kind = FT_ATTENTION, .dtype = FT_BF16 };
+		double start;
+
+		ok_or_say(gpu, err);
+		start = gpu->attention_model.start_s.value;
+		w.attention.batch = w.attention.kv_heads = 1;
+		w.attention.queries = w.attention.keys = 8192;
+		w.attention.qk_head_dim = 576;
+		w.attention.v_head_dim = 512;
+		w.attention.keys_are = of[i].keys;
+		for (int k = 0; k < 2; k++) {
+			w.attention.heads = k ? 64 : 16;
+			gathered_predict(gpu, &w, &p[k]);
+		}
+		near_frac(p[1].time_s - start, of[i].times * (p[0].time_s - start),
+			  1e-12);
+		assert_int_equal(p[0].extrapolated, of[i].times == 1);
+		assert_false(p[1].extrapolated);
+		ft_gpu_free(gpu);
+	}
+}
+
 /* Products of measurements/probes/h200-2026-11-30-indexers-unseen, one for each of so many queries. */
 static void scores_in_fp32_are_met(void **state)
 {
@@ -400,6 +439,7 @@ int main(void)
 		cmocka_unit_test(a_stack_without_masks_is_refused),
 		cmocka_unit_test(several_sequences_copy_the_keys),
 		cmocka_unit_test(published_kernels_are_met),
+		cmocka_unit_test(few_heads_take_as_long_as_a_block),
 		cmocka_unit_test(scores_in_fp32_are_met),
 	};
 
