@@ -259,6 +259,32 @@ static void a_shared_choice_is_kept_under_checkpoints(void **state)
 	drop(&alone);
 }
 
+/* From stage to stage a choice goes along, forward, where the layer behind the boundary sees it: indices of 4 bytes. */
+static void a_choice_goes_along_between_stages(void **state)
+{
+	static const struct {
+		const char *model;
+		double with; /* of three boundaries */
+	} of[] = { { MODEL("8", ", index_topk_pattern: FSFSFSFS"), 0 },
+		   { MODEL("8", ", index_topk_pattern: FFFFSSFF"), 1 },
+		   { MODEL("8", ", index_topk_pattern: FSSSSSSF"), 3 } };
+	double hidden = 2. * TOKENS * H, choice = 4. * TOKENS * TOPK;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(of) / sizeof(*of); i++) {
+		double passes = 32. / 2;
+		struct parts p;
+
+		build(&p, of[i].model, PLAN(", parallel: {pp: 4}"), "megatron-core", 8);
+		/* sent and received */
+		near_frac(sum_of(p.graph, "pp_activation").bytes,
+			  2 * passes * (3 * hidden + of[i].with * choice), 1e-12);
+		near_frac(sum_of(p.graph, "pp_gradient").bytes, 2 * passes * 3 * hidden,
+			  1e-12);
+		drop(&p);
+	}
+}
+
 /* Absorbed up-projections are views of a weight, and run in 16 bit; an indexer's own products in the plan's format. */
 static void absorbed_products_are_in_16_bit(void **state)
 {
@@ -348,6 +374,7 @@ int main(void)
 		cmocka_unit_test(an_indexer_keeps_what_it_is_trained_by),
 		cmocka_unit_test(modules_that_run_again_keep_less),
 		cmocka_unit_test(a_shared_choice_is_kept_under_checkpoints),
+		cmocka_unit_test(a_choice_goes_along_between_stages),
 		cmocka_unit_test(absorbed_products_are_in_16_bit),
 		cmocka_unit_test(what_is_not_known_is_refused),
 		cmocka_unit_test(their_loss_means_nothing_where_a_mask_is_made),

@@ -8,7 +8,8 @@
  * Source: DeepSeek-V3.2 (arXiv 2512.02556, 2.1); Megatron Core's dsa.py and absorbed_mla.py (read 2026-11-30): inputs
  * are detached, indexers and their inputs whole on each tensor rank, for which slices of hidden states and latents are gathered;
  * the sum over heads is one over tensor ranks; context ranks gather latents and indexers' keys, and keep them; up-projections that are absorbed
- * are products in 16 bit whatever the format of others. Counted: what a choice moves, scores in fp32 written once and read twice.
+ * are products in 16 bit whatever the format of others. Where a stage of a pipeline begins with a layer that sees what
+ * another chose the choice is sent along, as NeMo AutoModel has it (its pull request 3573). Counted: what a choice moves, scores in fp32 written once and read twice.
  */
 #include "base/whole.h"
 #include "traces/indexed.h"
@@ -334,6 +335,14 @@ double core_products(const struct builder *b, const struct layer_sizes *s)
 	return is_gathered(b, s->l) ?
 		       index_matrices(s) + (double)(s->out * s->l->kv_lora_rank) :
 		       0;
+}
+
+double choice_sent(const struct builder *b, int64_t layer)
+{
+	bool there = layer < b->model->n_layers;
+	const struct ft_layer *l = &b->model->layer[there ? layer : 0];
+
+	return there && l->shares_index ? 4 * chosen_of(b, l) * (double)b->tokens : 0;
 }
 
 double chosen_for_others(const struct builder *b, const struct layer_sizes *s)

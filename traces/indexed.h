@@ -27,6 +27,9 @@ void project_values(struct builder *b, const struct layer_sizes *s, bool backwar
 /* Bytes that scores take while a mask is made of them, a layer at a time. */
 double choice_bytes(const struct builder *b, int64_t layer);
 
+/* Bytes of a choice that a layer sees and a layer before it made, of a rank's tokens. */
+double choice_sent(const struct builder *b, int64_t layer);
+
 /* FLOPs of its forward pass, but for products with weights. */
 double gathered_flop(const struct builder *b, const struct layer_sizes *s);
 

@@ -1,5 +1,6 @@
 /* traces/segments.c - the segments of a stage: what runs between two calls of its host */
 #include "traces/host_state.h"
+#include "traces/indexed.h"
 #include "traces/memory.h"
 #include "traces/memory_ends.h"
 #include "traces/offload.h"
@@ -100,6 +101,15 @@ double segment_boundary_bytes(const struct builder *b)
 	return hidden_bytes(b) / (sliced ? (double)b->plan->tp : 1);
 }
 
+/* What goes on beside hidden states into a chunk whose first layer sees what one before it chose. Nothing comes back. */
+static double carried(const struct stage *st, int64_t chunk, bool receive,
+		      bool backward)
+{
+	int64_t layer = receive ? st->begin[chunk] : st->end[chunk];
+
+	return backward ? 0 : choice_sent(st->b, layer);
+}
+
 void segment_transfer(struct stage *st, int64_t chunk, bool receive, bool backward)
 {
 	struct builder *b = st->b;
@@ -112,16 +122,18 @@ void segment_transfer(struct stage *st, int64_t chunk, bool receive, bool backwa
 			(backward ? FT_STREAM_RECV_BACKWARD : FT_STREAM_RECV_FORWARD) :
 			(backward ? FT_STREAM_SEND_BACKWARD : FT_STREAM_SEND_FORWARD);
 	bool reverse = ft_schedule_folds(p->schedule) && chunk % 2;
+	double choice = carried(st, chunk, receive, backward);
 	struct ft_op *op;
 
-	if (!fresh(st, receive ? ROLE_RECEIVE : ROLE_SEND, backward + 2 * reverse,
+	if (!fresh(st, receive ? ROLE_RECEIVE : ROLE_SEND,
+		   backward + 2 * reverse + 4 * (choice > 0),
 		   b->tokens == p->micro_batch * p->sequence / p->cp ? 0 : V_RAGGED,
 		   receive ? "receive" : "send"))
 		return;
 	w.communication.op = FT_SENDRECV;
 	w.communication.copy_engine = on_copy_engine(b, FT_SENDRECV);
 	w.communication.group = FT_GROUP_PP;
-	w.communication.bytes = segment_boundary_bytes(b);
+	w.communication.bytes = segment_boundary_bytes(b) + choice;
 	host(b, FT_HOST_PIPELINE, 1);
 	op = put_op(b, &w, stream, 0);
 	op->reverse = reverse;

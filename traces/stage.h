@@ -15,7 +15,7 @@ enum role {
 	ROLE_EMBED_BACK,
 	ROLE_LAYER_BACK,
 	ROLE_PAIR,
-	ROLE_RECEIVE, /* kind 0 forward, 1 backward */
+	ROLE_RECEIVE, /* kind 0 forward, 1 backward; plus 2: the other way; plus 4: a choice beside */
 	ROLE_SEND,
 	ROLE_WALKS,
 	ROLE_ROOT_BACK,
