@@ -48,14 +48,33 @@ void emit_megatron_precision(struct sheet *t)
 	emit_megatron_gradients(t);
 }
 
+static bool has_indexers(const struct sheet *t)
+{
+	for (int64_t i = 0; i < t->s->model->n_layers; i++)
+		if (ft_layer_chooses(&t->s->model->layer[i]))
+			return true;
+	return false;
+}
+
+/* The loss that is simulated is of the chosen tokens; Megatron's own is of all, and no loss without a coefficient (its
+ * transformer_config.py, read 2026-11-30). */
+static void megatron_indexers(struct sheet *t)
+{
+	if (!t->p->indexer_loss) {
+		emit(t, "dsa_indexer_loss_coeff", "0.0");
+	} else if (has_indexers(t)) {
+		emit(t, "dsa_indexer_use_sparse_loss", "%s", "");
+		emit_unknown(t, "indexer_loss: choose dsa_indexer_loss_coeff");
+	}
+}
+
 /* What is in 8 bit beside products: gates, of a dense MLP, too, and attention. */
 void emit_megatron_narrow(struct sheet *t)
 {
 	const struct ft_plan *p = t->p;
 	bool fp8 = ft_dtype_bytes(p->attention_precision) < 2;
 
-	if (!p->indexer_loss)
-		emit(t, "dsa_indexer_loss_coeff", "0.0");
+	megatron_indexers(t);
 	if (p->fp8_gates)
 		emit(t, "activation_func_fp8_input_store", "%s", "");
 	if (fp8 && t->of == FT_NEMO)
@@ -82,14 +101,16 @@ enum ft_context_parallel emit_context(const struct sheet *t)
 	return t->p->lora.rank ? rules->context_parallel_lora : rules->context_parallel;
 }
 
-/* Megatron's own is a ring, p2p. */
+/* Megatron's own is a ring, p2p; chosen tokens are gathered, which dsa.py has under a name of its own. */
 void emit_megatron_context(struct sheet *t)
 {
 	enum ft_context_parallel how = emit_context(t);
 
-	if (t->p->cp == 1 || how == FT_CP_RING)
+	if (t->p->cp == 1 || (how == FT_CP_RING && !has_indexers(t)))
 		return;
-	if (how == FT_CP_GATHERED_RING)
+	if (has_indexers(t))
+		emit(t, "cp_comm_type", "allgather");
+	else if (how == FT_CP_GATHERED_RING)
 		emit_unknown(t, "context_parallel: gathered_ring");
 	else
 		emit(t, "cp_comm_type", "%s",

@@ -1,6 +1,7 @@
 /* tests/test_indexed_plans.c - attention to chosen tokens under plans: what runs again, ranks, documents, formats, what is kept */
 #include "tests/indexed.h"
 
+#include "foretoken/reports.h"
 #include "foretoken/study.h"
 #include "study/shelf.h"
 
@@ -362,6 +363,47 @@ static void their_loss_means_nothing_where_a_mask_is_made(void **state)
 	ft_shelf_free(shelf);
 }
 
+/* Megatron Core's loss of an indexer is of all tokens, and none without a coefficient; its chosen tokens take no other way over
+ * context ranks. */
+static void megatron_is_told_of_indexers(void **state)
+{
+	static const char *const lines[2][2] = {
+		{ "--dsa-indexer-use-sparse-loss\n",
+		  "# not mapped: indexer_loss: choose dsa_indexer_loss_coeff\n" },
+		{ "--dsa-indexer-loss-coeff 0.0\n", "--cp-comm-type allgather\n" },
+	};
+	struct ft_shelf *shelf = ft_shelf_new();
+	struct arena mem = { 0 };
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		const char *text = arena_printf(
+			&mem,
+			"{model: {name: deepseek-v3.2, num_hidden_layers: 3}, cluster: "
+			"{gpu: h200, gpus: 8}, stack: megatron-core, training: "
+			"{sequence_length: 4096, global_batch_size: 8, parallel: {cp: "
+			"2}, indexer_loss: %s}}",
+			i ? "false" : "true");
+		struct ft_error err = { .text = "" };
+		struct node *n = node_read_text(&mem, "s", text, strlen(text), &err);
+		struct ft_scenario *s = ft_scenario_from(shelf, n, "s", true, &err);
+		char *said;
+		size_t len;
+		FILE *out = open_memstream(&said, &len);
+
+		ok_or_say(s, err);
+		ft_report_plan_arguments(out, s, FT_MEGATRON);
+		fclose(out);
+		if (!strstr(said, lines[i][0]) || !strstr(said, lines[i][1]) ||
+		    !strstr(said, lines[1][1]))
+			fail_msg("%s", said);
+		free(said);
+		ft_scenario_free(s);
+	}
+	arena_release(&mem);
+	ft_shelf_free(shelf);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -378,6 +420,7 @@ int main(void)
 		cmocka_unit_test(absorbed_products_are_in_16_bit),
 		cmocka_unit_test(what_is_not_known_is_refused),
 		cmocka_unit_test(their_loss_means_nothing_where_a_mask_is_made),
+		cmocka_unit_test(megatron_is_told_of_indexers),
 	};
 
 	return cmocka_run_group_tests_name("indexed_plans", tests, NULL, NULL);
