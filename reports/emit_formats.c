@@ -48,6 +48,20 @@ void emit_megatron_precision(struct sheet *t)
 	emit_megatron_gradients(t);
 }
 
+/* The first layer of a chunk, not the model's, that sees what one before it chose; 0: none. */
+static int64_t cut_choice(const struct sheet *t)
+{
+	const struct ft_plan *p = t->p;
+	int64_t at = 0;
+
+	for (int64_t c = 0; c < p->pp * p->vpp - 1; c++) {
+		at += p->stage_layers[c];
+		if (at < t->s->model->n_layers && t->s->model->layer[at].shares_index)
+			return at;
+	}
+	return 0;
+}
+
 static bool has_indexers(const struct sheet *t)
 {
 	for (int64_t i = 0; i < t->s->model->n_layers; i++)
@@ -60,6 +74,11 @@ static bool has_indexers(const struct sheet *t)
  * transformer_config.py, read 2026-11-30). */
 static void megatron_indexers(struct sheet *t)
 {
+	if (cut_choice(t) > 0)
+		emit_unknown(t,
+			     "layer %lld begins a chunk and sees what an earlier one "
+			     "chose, which Megatron Core refuses; see stage_layers",
+			     (long long)cut_choice(t) + 1);
 	if (!t->p->indexer_loss) {
 		emit(t, "dsa_indexer_loss_coeff", "0.0");
 	} else if (has_indexers(t)) {

@@ -31,6 +31,9 @@ static void which_layers_choose_is_said_in_three_ways(void **state)
 	assert_memory_equal(every->layer, letters->layer, 6 * sizeof(*every->layer));
 	assert_memory_equal(every->layer, words->layer, 6 * sizeof(*every->layer));
 	assert_int_equal(words->predicted_like, 4);
+	ft_model_free(model_from("{name: glm-5.2, num_hidden_layers: 4, indexer_types: "
+				 "[full, full, full, shared], index_topk_pattern: "
+				 "FFFS, index_topk_freq: 4}"));
 	ft_model_free(none);
 	ft_model_free(early);
 	ft_model_free(words);
@@ -55,6 +58,17 @@ static void mistakes_are_told_with_their_place(void **state)
 		  "has a letter for each layer: F, which chooses, or S" },
 		{ "name: glm-5.2\nindex_topk_pattern: FSS", 2, 21,
 		  "names 3 of the 78 layers" },
+		{ "name: glm-5.2\nindex_skip_topk_offset: 0", 2, 25,
+		  "layer 1 has no layer before it whose choice it could see" },
+		{ "name: glm-5.2\nindexer_types: [full]\nindex_topk_freq: 2", 3, 18,
+		  "says otherwise than indexer_types what layer 4 sees" },
+		{ "name: glm-5.2\nnum_hidden_layers: 4\nindex_topk_pattern: FFSF\n"
+		  "index_skip_topk_offset: 4",
+		  4, 25, "says otherwise than index_topk_pattern what layer 3 sees" },
+		{ "name: glm-5.2\nsliding_window: 512", 2, 17,
+		  "does nothing beside index_topk" },
+		{ "name: glm-5.2\nlayer_types: [full_attention]", 2, 14,
+		  "full_attention of layer 1 does nothing beside index_topk" },
 		{ "name: glm-5.2\nq_lora_rank: 0", 2, 14,
 		  "the indexer's heads are made of the latent of queries" },
 	};

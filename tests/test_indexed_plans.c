@@ -367,23 +367,26 @@ static void their_loss_means_nothing_where_a_mask_is_made(void **state)
  * context ranks. */
 static void megatron_is_told_of_indexers(void **state)
 {
-	static const char *const lines[2][2] = {
+	static const char *const lines[3][2] = {
 		{ "--dsa-indexer-use-sparse-loss\n",
 		  "# not mapped: indexer_loss: choose dsa_indexer_loss_coeff\n" },
 		{ "--dsa-indexer-loss-coeff 0.0\n", "--cp-comm-type allgather\n" },
+		{ "# not mapped: layer 3 begins a chunk and sees what an earlier one chose",
+		  "--cp-comm-type allgather\n" },
 	};
 	struct ft_shelf *shelf = ft_shelf_new();
 	struct arena mem = { 0 };
 
 	(void)state;
-	for (int i = 0; i < 2; i++) {
+	for (int i = 0; i < 3; i++) {
 		const char *text = arena_printf(
 			&mem,
-			"{model: {name: deepseek-v3.2, num_hidden_layers: 3}, cluster: "
+			"{model: {name: deepseek-v3.2, num_hidden_layers: 4%s}, cluster: "
 			"{gpu: h200, gpus: 8}, stack: megatron-core, training: "
 			"{sequence_length: 4096, global_batch_size: 8, parallel: {cp: "
-			"2}, indexer_loss: %s}}",
-			i ? "false" : "true");
+			"2%s}, indexer_loss: %s}}",
+			i == 2 ? ", index_topk_pattern: FSSS" : "",
+			i == 2 ? ", pp: 2" : "", i == 1 ? "false" : "true");
 		struct ft_error err = { .text = "" };
 		struct node *n = node_read_text(&mem, "s", text, strlen(text), &err);
 		struct ft_scenario *s = ft_scenario_from(shelf, n, "s", true, &err);

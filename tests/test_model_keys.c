@@ -42,7 +42,7 @@ static const struct {
 	  "MEMEM*EMEMEM*EMEMEM*EMEMEM*EMEMEM*EMEMEMEM*EMEMEMEM*" },
 	{ "index_head_dim", "deepseek-v3.2", "64" },
 	{ "index_n_heads", "deepseek-v3.2", "32" },
-	{ "index_skip_topk_offset", "glm-5.2", "3" },
+	{ "index_skip_topk_offset", "glm-5.2", "2" },
 	{ "index_topk", "deepseek-v3.2", "1024" },
 	{ "index_topk_freq", "glm-5.2", "2" },
 	{ "index_topk_pattern", NULL, NULL },

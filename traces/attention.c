@@ -100,9 +100,10 @@ void put_score_dropout(struct builder *b, const struct layer_sizes *s, bool back
 {
 	double seq = (double)b->plan->sequence;
 	bool masked = is_masked(b, s->l);
+	int64_t window = is_gathered(b, s->l) ? s->l->index_topk : window_of(b, s->l);
 	double keys = masked ? seq :
-			       ft_layer_pairs(s->l, b->plan->sequence,
-					      window_of(b, s->l), b->model->causal) /
+			       ft_layer_pairs(s->l, b->plan->sequence, window,
+					      b->model->causal) /
 				       seq;
 
 	if (drops_scores(b))
