@@ -53,7 +53,38 @@ static void what_runs_again_is_what_is_counted(void **state)
 	}
 }
 
-/* The same of scores of which a mask is made. */
+/* An indexer's loss is of the pass that has gradients: of Megatron's checkpoints the second alone. */
+static void a_loss_is_of_the_pass_with_gradients(void **state)
+{
+	static const struct {
+		const char *plan, *stack;
+		double scores, target;
+	} of[] = {
+		{ "", "megatron-core", 1, 1 },
+		{ ", recompute: full", "megatron-core", 2, 1 },
+		{ ", recompute: selective, recompute_modules: [core_attn]",
+		  "megatron-core", 2, 1 },
+		{ ", recompute: selective, recompute_modules: [mla_up_proj]",
+		  "megatron-core", 1, 1 },
+		{ ", recompute: full", "torchtitan-2026", 2, 2 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(of) / sizeof(*of); i++) {
+		char text[200];
+		struct parts p;
+
+		snprintf(text, sizeof(text), PLAN("%s"), of[i].plan);
+		build(&p, MODEL("1", ""), text, of[i].stack, 8);
+		near_frac(sum_of(p.graph, "index_scores").n, of[i].scores * PASSES,
+			  1e-12);
+		near_frac(sum_of(p.graph, "index_target").n, of[i].target * PASSES,
+			  1e-12);
+		drop(&p);
+	}
+}
+
+/* Scores of which a mask is made run again with it. */
 static void a_mask_that_is_made_again_is_counted(void **state)
 {
 	static const char plan[] =
@@ -411,6 +442,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_runs_again_is_what_is_counted),
+		cmocka_unit_test(a_loss_is_of_the_pass_with_gradients),
 		cmocka_unit_test(a_mask_that_is_made_again_is_counted),
 		cmocka_unit_test(indexers_stay_in_documents),
 		cmocka_unit_test(what_an_indexer_reads_is_gathered),

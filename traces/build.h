@@ -69,6 +69,7 @@ struct builder {
 	bool awaits[FT_EVENTS];	 /* the next compute op waits for these events */
 	enum ft_event exchanged; /* what exchanges of tokens record; FT_EVENTS: none */
 	struct choice *chosen; /* of a layer that runs again but for this; else NULL */
+	bool again_now;	       /* what is written runs again, in front of a backward */
 	bool host_waited;      /* somewhere in the step the host waits for the GPU */
 	int64_t tokens;	       /* of a rank in this micro-batch: mbs * s / cp */
 	int64_t sequences;     /* mbs of it */
@@ -184,8 +185,7 @@ void head_forward(struct builder *b);
 void head_backward(struct builder *b);
 double head_logits(const struct builder *b), part_logits(const struct builder *b);
 /* predicted.c: the head, and behind it tokens predicted ahead */
-void outputs_forward(struct builder *b);
-void outputs_backward(struct builder *b);
+void outputs_forward(struct builder *b), outputs_backward(struct builder *b);
 
 /* parameters.c: a rank's share of what is sharded; bytes that the optimizer keeps, with moments so wide */
 void held_add(struct held *sum, struct held more);

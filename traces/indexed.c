@@ -45,6 +45,18 @@ static bool is_trained(const struct builder *b, const struct ft_layer *l)
 	return ft_layer_chooses(l) && b->plan->indexer_loss && !b->plan->lora.rank;
 }
 
+/* Does its first pass run without gradients, by which its loss is left to the second? Megatron's checkpoints run so, of layers or
+ * of the core (tensor_parallel.checkpoint and dsa.py, which asks torch.is_grad_enabled), PyTorch's since 2.1 do not. */
+static bool loses_later(const struct builder *b, const struct ft_layer *l)
+{
+	enum ft_recompute how = layer_recompute(b, l - b->model->layer);
+
+	return b->rules->full_recompute == FT_AGAIN_WHOLE &&
+	       (how == FT_RECOMPUTE_FULL ||
+		(how == FT_RECOMPUTE_SELECTIVE &&
+		 recomputed_modules(b) & FT_MODULE_CORE_ATTENTION));
+}
+
 static struct ft_work over_tokens(const struct builder *b, const char *name,
 				  enum ft_pass pass)
 {
@@ -250,7 +262,7 @@ void choose_tokens(struct builder *b, const struct layer_sizes *s)
 	put_index_scores(b, s->l, FT_PASS_FORWARD);
 	put_memory(b, "index_choice", "default", 4 * CHOICE_PASSES * pairs,
 		   CHOICE_PASSES);
-	if (is_trained(b, s->l))
+	if (is_trained(b, s->l) && (b->again_now || !loses_later(b, s->l)))
 		put_target(b, s);
 }
 
@@ -305,7 +317,7 @@ double gathered_flop(const struct builder *b, const struct layer_sizes *s)
 	double scored = each * ft_layer_pairs(l, all, 0, b->model->causal);
 	double latent = (double)l->kv_lora_rank,
 	       k = latent + (double)l->qk_rope_head_dim;
-	double target = is_trained(b, l) ? k : 0;
+	double target = is_trained(b, l) && !loses_later(b, l) ? k : 0;
 
 	if (!ft_layer_chooses(l))
 		scored = 0;

@@ -30,7 +30,7 @@ double choice_bytes(const struct builder *b, int64_t layer);
 /* Bytes of a choice that a layer sees and a layer before it made, of a rank's tokens. */
 double choice_sent(const struct builder *b, int64_t layer);
 
-/* FLOPs of its forward pass, but for products with weights. */
+/* FLOPs of a forward pass that runs again, beyond those of the first, but for products with weights. */
 double gathered_flop(const struct builder *b, const struct layer_sizes *s);
 
 /* The same of scores of which a mask is made. */

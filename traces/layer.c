@@ -211,6 +211,7 @@ static void run_again(struct builder *b, const struct layer_sizes *s)
 	enum ft_recompute how = layer_recompute(b, layer);
 
 	under_checkpoint(b, layer, true);
+	b->again_now = true;
 	if (how == FT_RECOMPUTE_FULL) {
 		begin_layer(b, layer, false);
 		cast_weights(b, b->unit[layer]);
@@ -219,6 +220,7 @@ static void run_again(struct builder *b, const struct layer_sizes *s)
 	} else if (how == FT_RECOMPUTE_SELECTIVE) {
 		selective_ops(b, s);
 	}
+	b->again_now = false;
 }
 
 /* The MLP's backward up to where gradients of tokens leave for their experts. */
