@@ -293,6 +293,24 @@ static void several_sequences_copy_the_keys(void **state)
 	near_frac(copied[1], 24. * 2 * TOKENS * TOKENS * INDEX_DIM, 1e-12);
 }
 
+/* A stack that masks windows gathers what is chosen all the same, unless the choice is a mask, too. */
+static void a_mask_of_windows_is_none_of_a_choice(void **state)
+{
+	struct parts p;
+	double flop;
+
+	(void)state;
+	build(&p, MODEL("1", ""), PLAN(""), "megatron-core", 8);
+	flop = sum_of(p.graph, NULL).flop;
+	assert_int_equal(sum_of(p.graph, "mask").n, 0);
+	p.stack->layout.masked_attention = "cudnn-masked";
+	p.stack->layout.masks_always = true;
+	rebuild(&p);
+	near_frac(sum_of(p.graph, NULL).flop, flop, 1e-12);
+	assert_int_equal(sum_of(p.graph, "mask").n, 0);
+	drop(&p);
+}
+
 /* FlashAttention's kernels take no mask. */
 static void a_stack_without_masks_is_refused(void **state)
 {
@@ -450,6 +468,7 @@ int main(void)
 		cmocka_unit_test(it_is_computed_again_as_it_was),
 		cmocka_unit_test(without_a_choice_it_is_the_dense_model),
 		cmocka_unit_test(a_choice_may_be_a_mask),
+		cmocka_unit_test(a_mask_of_windows_is_none_of_a_choice),
 		cmocka_unit_test(a_stack_without_masks_is_refused),
 		cmocka_unit_test(several_sequences_copy_the_keys),
 		cmocka_unit_test(published_kernels_are_met),
