@@ -49,12 +49,8 @@ static bool is_trained(const struct builder *b, const struct ft_layer *l)
  * of the core (tensor_parallel.checkpoint and dsa.py, which asks torch.is_grad_enabled), PyTorch's since 2.1 do not. */
 static bool loses_later(const struct builder *b, const struct ft_layer *l)
 {
-	enum ft_recompute how = layer_recompute(b, l - b->model->layer);
-
 	return b->rules->full_recompute == FT_AGAIN_WHOLE &&
-	       (how == FT_RECOMPUTE_FULL ||
-		(how == FT_RECOMPUTE_SELECTIVE &&
-		 recomputed_modules(b) & FT_MODULE_CORE_ATTENTION));
+	       chooses_again(b, l - b->model->layer);
 }
 
 static struct ft_work over_tokens(const struct builder *b, const char *name,
@@ -232,16 +228,29 @@ static void make_mask(struct builder *b, const struct layer_sizes *s)
 		   tokens * (m->pair * (double)all + m->chosen * seen), m->choices);
 }
 
+/* Kernels that gather choose from scores in fp32 of all pairs, the square of them (dsa_cudnn_kernels.py, read 2026-11-30). */
 double choice_bytes(const struct builder *b, int64_t layer)
 {
 	struct layer_sizes s = sizes_of(b, layer);
+	double pairs = (double)s.tokens * (double)b->plan->sequence;
+	double scores = pairs * (double)s.l->index_heads;
 
-	double scores =
-		(double)(s.tokens * s.l->index_heads) * (double)b->plan->sequence;
-
-	if (!ft_layer_chooses(s.l) || is_gathered(b, s.l))
+	if (!ft_layer_chooses(s.l))
 		return 0;
-	return 4 * fmax(2 * scores, scores + spread_keys(b, &s));
+	return 4 * (is_gathered(b, s.l) ?
+			    pairs :
+			    fmax(2 * scores, scores + spread_keys(b, &s)));
+}
+
+bool chooses_again(const struct builder *b, int64_t layer)
+{
+	enum ft_recompute how = layer_recompute(b, layer);
+
+	if (!is_gathered(b, &b->model->layer[layer]))
+		return how != FT_RECOMPUTE_NONE;
+	return how == FT_RECOMPUTE_FULL ||
+	       (how == FT_RECOMPUTE_SELECTIVE &&
+		recomputed_modules(b) & FT_MODULE_CORE_ATTENTION);
 }
 
 void choose_tokens(struct builder *b, const struct layer_sizes *s)

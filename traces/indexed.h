@@ -24,8 +24,10 @@ void choice_back(struct builder *b, const struct layer_sizes *s);
 void absorb_keys(struct builder *b, const struct layer_sizes *s, bool backward);
 void project_values(struct builder *b, const struct layer_sizes *s, bool backward);
 
-/* Bytes that scores take while a mask is made of them, a layer at a time. */
+/* Bytes that scores take while tokens are chosen by them, or a mask made of them, a layer at a time. And does a layer do that
+ * again, where a part of it runs again? */
 double choice_bytes(const struct builder *b, int64_t layer);
+bool chooses_again(const struct builder *b, int64_t layer);
 
 /* Bytes of a choice that a layer sees and a layer before it made, of a rank's tokens. */
 double choice_sent(const struct builder *b, int64_t layer);

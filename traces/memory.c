@@ -162,14 +162,15 @@ void copies_bytes(struct builder *b, double copies, bool backward, bool again)
 		      backward ? 0 : copies);
 }
 
-/* A choice that is made by operations has its scores twice while half of what a layer keeps is there, and none of its
- * gradients: what that takes more than the layer's fullest moment. */
+/* A choice that is made by operations has its scores twice, one by kernels a square of them, while half of what a layer keeps is
+ * there, and none of its gradients: what that takes more than the layer's fullest moment. */
 static double beside_choice(const struct builder *b, int64_t layer, bool backward,
 			    double again, double gradients)
 {
 	double scores = choice_bytes(b, layer);
 
-	if (backward && (!(again > 0) || b->part == PART_WEIGHTS))
+	if (backward &&
+	    (!(again > 0) || b->part == PART_WEIGHTS || !chooses_again(b, layer)))
 		return 0; /* it is not made again */
 	if (!backward)
 		return fmax(0, scores - layer_saved_bytes(b, layer,
