@@ -121,7 +121,8 @@ static double thread_s(void)
 
 static bool run(struct fake *f, const char *db, const char *what)
 {
-	char gpus[2048] = "training.global_batch_size=0", micro[2048] = "title=0";
+	char gpus[2048] = "training.global_batch_size=0",
+	     micro[2048] = "training.micro_batch_size=0";
 	const char *const vary[] = { gpus, micro };
 	struct ft_sweep_result result;
 	struct ft_sweep sweep = {
@@ -157,10 +158,10 @@ static bool run(struct fake *f, const char *db, const char *what)
 int main(void)
 {
 	char db[] = "/tmp/foretoken-bench-XXXXXX";
-	const char *values[] = { "1024", "title" };
+	const char *values[] = { "1024", "1" };
 	struct fake f = { .row = { .label = "bench",
-				   .settings =
-					   "training.global_batch_size=1024 title=1",
+				   .settings = "training.global_batch_size=1024 "
+					       "training.micro_batch_size=1",
 				   .value = values } };
 	int fd = mkstemp(db);
 	bool ok;
