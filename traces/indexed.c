@@ -11,10 +11,11 @@
  * are products in 16 bit whatever the format of others. Where a stage of a pipeline begins with a layer that sees what
  * another chose the choice is sent along, as NeMo AutoModel has it (its pull request 3573). Counted: what a choice moves, scores in fp32 written once and read twice.
  */
-#include "base/whole.h"
 #include "traces/indexed.h"
 
 #include <math.h>
+
+#include "base/whole.h"
 
 enum { CHOICE_PASSES = 3 };
 
