@@ -365,7 +365,7 @@ bool config_is_idle(const struct config_idle *idle, const char *common)
 	return false;
 }
 
-/* The same of kinds that newer types no longer are of. */
+/* A type that has a use for a key of a kind that newer types are not of, where this family is not either; or NULL. */
 static const char *older_kind_for(const struct family *family, enum family_key_of of)
 {
 	if (of == SWITCHED && family->few_heads == HEADS_EVEN)

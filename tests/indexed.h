@@ -1,7 +1,8 @@
-/* tests/indexed.h - a small model whose indexers choose tokens, and a plan for it */
+/* tests/indexed.h - a small model whose indexers choose tokens and a plan for it, and a scenario of a large one */
 #ifndef TESTS_INDEXED_H
 #define TESTS_INDEXED_H
 
+#include "foretoken/study.h"
 #include "tests/counted.h"
 #include "tests/parts.h"
 
@@ -36,5 +37,21 @@ enum {
 
 static const double index_matrices =
 	QRANK * INDEX_HEADS * INDEX_DIM + H * (INDEX_DIM + INDEX_HEADS);
+
+/* DeepSeek-V3.2, with these keys of its model and of its plan, on eight H200; mem must outlive it. */
+static inline struct ft_scenario *of_eight(struct ft_shelf *shelf, struct arena *mem,
+					   const char *stack, const char *model,
+					   const char *training, struct ft_error *err)
+{
+	const char *text = arena_printf(
+		mem,
+		"{model: {name: deepseek-v3.2, %s}, cluster: {gpu: h200, gpus: 8}, "
+		"stack: %s, training: {sequence_length: 4096, global_batch_size: 8, %s}}",
+		model, stack, training);
+
+	return ft_scenario_from(shelf,
+				node_read_text(mem, "s", text, strlen(text), err), "s",
+				true, err);
+}
 
 #endif

@@ -408,16 +408,10 @@ static void their_loss_means_nothing_where_a_mask_is_made(void **state)
 
 	(void)state;
 	for (int i = 0; i < 3; i++) {
-		const char *text = arena_printf(
-			&mem,
-			"{model: {name: deepseek-v3.2, num_hidden_layers: 3}, cluster: "
-			"{gpu: h200, gpus: 8}, stack: %s, training: {sequence_length: "
-			"4096, global_batch_size: 8, sharding: fsdp, indexer_loss: "
-			"false}}",
-			stack[i]);
 		struct ft_error err = { .text = "" };
-		struct node *n = node_read_text(&mem, "s", text, strlen(text), &err);
-		struct ft_scenario *s = ft_scenario_from(shelf, n, "s", true, &err);
+		struct ft_scenario *s =
+			of_eight(shelf, &mem, stack[i], "num_hidden_layers: 3",
+				 "sharding: fsdp, indexer_loss: false", &err);
 
 		assert_int_equal(s != NULL, i == 2);
 		if (!s)
@@ -432,29 +426,27 @@ static void their_loss_means_nothing_where_a_mask_is_made(void **state)
  * context ranks. */
 static void megatron_is_told_of_indexers(void **state)
 {
-	static const char *const lines[3][2] = {
-		{ "--dsa-indexer-use-sparse-loss\n",
-		  "# not mapped: indexer_loss: choose dsa_indexer_loss_coeff\n" },
-		{ "--dsa-indexer-loss-coeff 0.0\n", "--cp-comm-type allgather\n" },
-		{ "# not mapped: layer 3 begins a chunk and sees what an earlier one chose",
-		  "--cp-comm-type allgather\n" },
+	static const struct {
+		const char *model, *training, *line;
+	} told[] = {
+		{ "num_hidden_layers: 4", "parallel: {cp: 2}",
+		  "--dsa-indexer-use-sparse-loss\n# not mapped: indexer_loss: choose "
+		  "dsa_indexer_loss_coeff\n" },
+		{ "num_hidden_layers: 4", "parallel: {cp: 2}, indexer_loss: false",
+		  "--dsa-indexer-loss-coeff 0.0\n" },
+		{ "num_hidden_layers: 4, index_topk_pattern: FSSS",
+		  "parallel: {cp: 2, pp: 2}",
+		  "# not mapped: layer 3 begins a chunk and sees what an earlier one "
+		  "chose" },
 	};
 	struct ft_shelf *shelf = ft_shelf_new();
 	struct arena mem = { 0 };
 
 	(void)state;
 	for (int i = 0; i < 3; i++) {
-		const char *text = arena_printf(
-			&mem,
-			"{model: {name: deepseek-v3.2, num_hidden_layers: 4%s}, cluster: "
-			"{gpu: h200, gpus: 8}, stack: megatron-core, training: "
-			"{sequence_length: 4096, global_batch_size: 8, parallel: {cp: "
-			"2%s}, indexer_loss: %s}}",
-			i == 2 ? ", index_topk_pattern: FSSS" : "",
-			i == 2 ? ", pp: 2" : "", i == 1 ? "false" : "true");
 		struct ft_error err = { .text = "" };
-		struct node *n = node_read_text(&mem, "s", text, strlen(text), &err);
-		struct ft_scenario *s = ft_scenario_from(shelf, n, "s", true, &err);
+		struct ft_scenario *s = of_eight(shelf, &mem, "megatron-core",
+						 told[i].model, told[i].training, &err);
 		char *said;
 		size_t len;
 		FILE *out = open_memstream(&said, &len);
@@ -462,8 +454,8 @@ static void megatron_is_told_of_indexers(void **state)
 		ok_or_say(s, err);
 		ft_report_plan_arguments(out, s, FT_MEGATRON);
 		fclose(out);
-		if (!strstr(said, lines[i][0]) || !strstr(said, lines[i][1]) ||
-		    !strstr(said, lines[1][1]))
+		if (!strstr(said, told[i].line) ||
+		    !strstr(said, "--cp-comm-type allgather\n"))
 			fail_msg("%s", said);
 		free(said);
 		ft_scenario_free(s);

@@ -12,6 +12,8 @@ counted() {
 		*bert-small*) n=4 ;;
 		*qwen1.5-0.5b*) n=24 ;;
 		*gpt1.5b*) n=48 ;;
+		*glm-dsa-small-8L*) n=7 ;; # and a dense one in front, which does not repeat
+		*glm-dsa-3L-s2048*) n=2 ;; # likewise
 		*16L-pp2-*) n=8 ;;   # of one stage
 		*16L-pp2v2-*) n=4 ;; # of one of its two chunks
 		*) n=$(echo "$x" | sed 's/.*[^0-9]\([0-9]*\)L-.*/\1/') ;;

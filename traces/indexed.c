@@ -6,10 +6,11 @@
  * once more, then the gradients of its own. Without the loss it is not trained.
  *
  * Source: DeepSeek-V3.2 (arXiv 2512.02556, 2.1); Megatron Core's dsa.py and absorbed_mla.py (read 2026-11-30): inputs
- * are detached, indexers and their inputs whole on each tensor rank, for which slices of hidden states and latents are gathered;
- * the sum over heads is one over tensor ranks; context ranks gather latents and indexers' keys, and keep them; up-projections that are absorbed
- * are products in 16 bit whatever the format of others. Where a stage of a pipeline begins with a layer that sees what
- * another chose the choice is sent along, as NeMo AutoModel has it (its pull request 3573). Counted: what a choice moves, scores in fp32 written once and read twice.
+ * are detached, indexers and their inputs whole on each tensor rank, for which slices of hidden states and latents are
+ * gathered; the sum over heads is one over tensor ranks; context ranks gather latents and indexers' keys, and keep them;
+ * up-projections that are absorbed are products in 16 bit whatever the format of others. Where a stage of a pipeline begins
+ * with a layer that sees what another chose the choice is sent along, as NeMo AutoModel has it (its pull request 3573).
+ * Counted: what a choice moves, scores in fp32 written once and read twice.
  */
 #include "traces/indexed.h"
 
@@ -178,13 +179,13 @@ static void index_elements(struct builder *b, const struct layer_sizes *s)
 }
 
 /*
- * As Transformers' classes choose, without gradients: scores of all tokens in fp32, head by head, scaled, cut off at 0 and summed
- * by their weights; the choice by a sort, and a mask of it. Of several sequences each query has a copy of all keys of its
- * own, as the product is told to spread them over two dimensions; a compiler copies keys that are rotated whole by rows, others
- * across them. Bytes as a copy moves them in their time: a number of the
- * indexer's queries, one of such keys, a score, a pair of tokens, and a chosen one. Source: modeling_deepseek_v32.py of
- * Transformers 5.17 (read 2026-11-30), measurements/traces/h200-transformers-deepseek-v3.2-*, -glm-dsa-*, and, of the keys,
- * measurements/probes/h200-2026-11-30-indexers-unseen.jsonl.gz.
+ * As Transformers' classes choose, without gradients: scores of all tokens in fp32, head by head, scaled, cut off at 0 and
+ * summed by their weights; the choice by a sort, and a mask of it. Of several sequences each query has a copy of all keys of
+ * its own, as the product is told to spread them over two dimensions; a compiler copies keys that are rotated whole by rows,
+ * others across them. Bytes as a copy moves them in their time: a number of the indexer's queries, one of such keys, a score,
+ * a pair of tokens, and a chosen one. Source: modeling_deepseek_v32.py of Transformers 5.17 (read 2026-11-30),
+ * measurements/traces/h200-transformers-deepseek-v3.2-*, -glm-dsa-* (spread_turned: one of them, -glm-dsa-small-*), and, of
+ * the keys, measurements/probes/h200-2026-11-30-indexers-unseen.jsonl.gz.
  */
 static const struct mask_made {
 	double turned, spread, spread_turned, scaled, summed, pair, chosen;
