@@ -275,6 +275,7 @@ static void read_block(struct reader *r, const struct family *family,
 						    model->vocab_size) :
 					  0;
 	model->clamped = family->clamped;
+	model->streams = family->compressed ? read_needed(r, "hc_mult") : 1;
 	model->halves = family->halves;
 	model->written_norm = family->written_norm;
 	model->scaled_logits = family->scaled_logits;
@@ -334,92 +335,6 @@ static void check_embedding(struct reader *r, const struct ft_model *model)
 			    "an embedding %lld wide in a model of hidden_size %lld is "
 			    "not simulated",
 			    (long long)width, (long long)model->hidden_size);
-}
-
-/* Those that nobody asked for, of the ones that some type has a use for. */
-static void find_idle(struct arena *mem, const struct reader *r,
-		      struct config_idle *idle)
-{
-	static const char *const elsewhere[] = { "model_type", "name", "title", NULL };
-	const struct node *map = r->map;
-
-	idle->key = ARENA_ARRAY(mem, map->n + 1, const char *);
-	for (size_t i = 0; i < map->n; i++) {
-		size_t k = 0;
-
-		while (elsewhere[k] && strcmp(map->key[i], elsewhere[k]) != 0)
-			k++;
-		if (!elsewhere[k] && family_is_common(map->key[i]) &&
-		    family_key_of(map->key[i]) != INSIDE &&
-		    !reader_knows(r, map->key[i]) &&
-		    config_says_something(map->item[i]))
-			idle->key[idle->n++] = map->key[i];
-	}
-}
-
-bool config_is_idle(const struct config_idle *idle, const char *common)
-{
-	for (size_t i = 0; i < idle->n; i++)
-		if (!strcmp(idle->key[i], common))
-			return true;
-	return false;
-}
-
-/* A type that has a use for a key of a kind that newer types are not of, where this family is not either; or NULL. */
-static const char *older_kind_for(const struct family *family, enum family_key_of of)
-{
-	if (of == SWITCHED && family->few_heads == HEADS_EVEN)
-		return "gpt_bigcode";
-	if (of == FALCON && family->few_heads != HEADS_FALCON)
-		return "falcon";
-	return of == TABLED && family->positions != FT_LEARNED ? "mpt" : NULL;
-}
-
-/* A type that has a use for the key, where this family is of another kind; or NULL. */
-static const char *kind_for(const struct family *family, const char *key)
-{
-	switch (family_key_of(key)) {
-	case ROUTED:
-		return family->experts ? NULL : "mixtral or qwen3_moe";
-	case LATENT:
-		return family->latent || (family->local_heads &&
-					  !strcmp(key, "v_head_dim")) ?
-			       NULL :
-			       "deepseek_v3";
-	case GLOBAL:
-		return family->global_heads ? NULL : "gemma4_text";
-	case LOCAL:
-		return family->local_heads ? NULL : "mimo_v2_flash";
-	case CHUNKED:
-		return family->chunks ? NULL : "llama4_text";
-	case CONV:
-		return family->short_convs ? NULL : "lfm2";
-	case DECAY:
-		return family->channel_decay ? NULL : "kimi_linear";
-	case BESIDE:
-		return family->states_beside ? NULL : "falcon_h1";
-	case INDEXED:
-		return family->indexed ? NULL : "deepseek_v32";
-	default:
-		return older_kind_for(family, family_key_of(key));
-	}
-}
-
-bool config_no_idle(const struct family *family, const struct node *over,
-		    const struct config_idle *idle, struct ft_error *err)
-{
-	for (size_t i = 0; i < over->n; i++) {
-		const char *key = family_common_name(family, over->key[i]);
-		const char *other = kind_for(family, key);
-
-		if (other && config_is_idle(idle, key))
-			return ft_fail(err, &over->key_mark[i],
-				       "%s does nothing in a model of type %s; leave "
-				       "it out, or say a model_type that has it, such "
-				       "as %s",
-				       over->key[i], family->type, other);
-	}
-	return true;
 }
 
 /* Keys that only other types have a use for are told elsewhere, unknown ones are
@@ -484,6 +399,6 @@ bool config_read(struct arena *mem, const struct family *family,
 	}
 	if (!only_common(in->map, err))
 		return false;
-	find_idle(mem, &r, idle);
+	config_find_idle(mem, &r, idle);
 	return true;
 }

@@ -13,6 +13,7 @@
 
 struct arena;
 struct family;
+struct reader;
 
 /* The family of a `model_type`; an unknown one is an error that says which family the
  * keys of its map (may be NULL) fit, or, in a file that others wrote, whose layers it may have. */
@@ -80,6 +81,8 @@ void config_spell(const struct family *family, const struct node *over,
 		  const struct node *base, struct ft_error *err);
 
 /* Is common among them? */
+void config_find_idle(struct arena *mem, const struct reader *r,
+		      struct config_idle *idle);
 bool config_is_idle(const struct config_idle *idle, const char *common);
 
 /* A key that the scenario lays upon a model is refused where it is of another kind of model. */

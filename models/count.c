@@ -36,7 +36,8 @@ bool ft_layer_chooses(const struct ft_layer *layer)
 
 int64_t ft_layer_seen(const struct ft_layer *layer)
 {
-	return layer->index_topk ? layer->index_topk : layer->window;
+	return layer->index_topk && !layer->compressed ? layer->index_topk :
+							 layer->window;
 }
 
 int64_t ft_layer_expert_hidden(const struct ft_model *model,
@@ -103,6 +104,26 @@ static double linear_others(const struct ft_layer *l)
 	       (double)(l->linear_heads * head_numbers(l));
 }
 
+/* Numbers that say how much each of the tokens of an entry counts by its place: chosen entries are of two series, which the
+ * indexer makes anew. */
+static double entry_places(const struct ft_layer *l)
+{
+	int64_t width = l->index_topk ? 2 * (l->qk_head_dim + l->index_head_dim) :
+					l->qk_head_dim;
+
+	return (double)(l->entry_tokens * width);
+}
+
+/* Biases and scales of the hyper-connections of a layer's two halves; or of the head that sums streams up (DeepSeek-V4's hc_head). */
+static double stream_numbers(const struct ft_model *model, bool head)
+{
+	double n = (double)model->streams;
+
+	if (n < 2)
+		return 0;
+	return head ? n + 1 : 2 * (n * (n + 2) + 3);
+}
+
 /* What else attention has: biases, sinks. */
 static double attention_biases(const struct ft_model *model, int64_t i)
 {
@@ -116,6 +137,8 @@ static double attention_biases(const struct ft_model *model, int64_t i)
 		return others;
 	if (l->kv_lora_rank)
 		return sinks;
+	if (l->compressed)
+		return (double)l->heads + entry_places(l); /* sinks, too */
 	return others + sinks +
 	       (model->qkv_bias ? (model->gated_output ? 2 : 1) * q + kv : 0) +
 	       (model->out_bias ? (double)model->hidden_size : 0);
@@ -186,21 +209,29 @@ static double qk_norm(const struct ft_model *model, const struct ft_layer *l)
 	}
 }
 
-/* The norm of an indexer's key, which has a bias (DeepSeek-V3.2's k_norm). */
+/* The norm of an indexer's key, which has a bias (DeepSeek-V3.2's k_norm), but of entries. */
 static double index_norm(const struct ft_layer *l)
 {
-	return ft_layer_chooses(l) ? 2 * (double)l->index_head_dim : 0;
+	return ft_layer_chooses(l) ?
+		       (l->compressed ? 1 : 2) * (double)l->index_head_dim :
+		       0;
+}
+
+/* Of keys that are values, and of entries. */
+static double compressed_norms(const struct ft_layer *l)
+{
+	return l->compressed ? (l->entry_tokens ? 2 : 1) * (double)l->qk_head_dim : 0;
 }
 
 static double index_matrices(const struct ft_model *model, const struct ft_layer *l)
 {
 	double width = (double)(l->index_heads * l->index_head_dim);
+	int64_t keys = (l->compressed ? 4 : 1) * l->index_head_dim;
 
-	return ft_layer_chooses(l) ?
-		       width * (double)l->q_lora_rank +
-			       (double)(l->index_head_dim + l->index_heads) *
-				       (double)model->hidden_size :
-		       0;
+	return ft_layer_chooses(l) ? width * (double)l->q_lora_rank +
+					     (double)(keys + l->index_heads) *
+						     (double)model->hidden_size :
+				     0;
 }
 
 double ft_layer_index_parameters(const struct ft_model *model, const struct ft_layer *l)
@@ -219,7 +250,8 @@ double ft_layer_norm_parameters(const struct ft_model *model, int64_t i)
 	return ft_layer_norms(model, l) * norm(model, model->hidden_size) +
 	       (double)(heads * l->linear_value_dim) +
 	       (ft_layer_attends(l) ? qk_norm(model, l) : 0) +
-	       norm(model, l->q_lora_rank + l->kv_lora_rank) + index_norm(l);
+	       norm(model, l->q_lora_rank + l->kv_lora_rank) + index_norm(l) +
+	       compressed_norms(l) + stream_numbers(model, false);
 }
 
 /* Down-projections, indexers, and what stands around routed experts. */
@@ -279,6 +311,18 @@ static double head_matrix(const struct ft_model *model, int64_t tp)
 	return (double)model->hidden_size * (double)ft_model_vocab(model, tp);
 }
 
+static double stream_head_matrix(const struct ft_model *model)
+{
+	double n = (double)model->streams;
+
+	return n > 1 ? n * n * (double)model->hidden_size : 0;
+}
+
+double ft_model_stream_head_parameters(const struct ft_model *model)
+{
+	return stream_head_matrix(model) + stream_numbers(model, true);
+}
+
 double ft_model_head_parameters(const struct ft_model *model, int64_t tp)
 {
 	double bias = model->head_bias ? (double)ft_model_vocab(model, tp) : 0;
@@ -306,7 +350,8 @@ double ft_model_predicted_parameters(const struct ft_model *model, bool active)
 	double h = (double)model->hidden_size;
 
 	return layer_parameters(model, model->predicted_like, active) + 2 * h * h +
-	       3 * norm(model, model->hidden_size);
+	       3 * norm(model, model->hidden_size) +
+	       ft_model_stream_head_parameters(model);
 }
 
 /* All of it, or what one token uses. */
@@ -314,6 +359,7 @@ static double parameters(const struct ft_model *model, bool active)
 {
 	double sum = ft_model_embedding_parameters(model, 1) +
 		     ft_model_head_parameters(model, 1) +
+		     ft_model_stream_head_parameters(model) +
 		     norm(model, model->hidden_size) * (model->embedding_norm ? 2 : 1);
 
 	for (int64_t i = 0; i < model->n_layers; i++)
@@ -332,17 +378,6 @@ double ft_model_active_parameters(const struct ft_model *model)
 	return parameters(model, true);
 }
 
-double ft_layer_pairs(const struct ft_layer *l, int64_t sequence, int64_t window,
-		      bool causal)
-{
-	int64_t length = l->chunk && l->chunk < sequence ? l->chunk : sequence;
-	double each = (double)length, left = (double)(sequence % length);
-	double w = (double)window;
-
-	return (double)(sequence / length) * ft_attention_pairs(each, each, w, causal) +
-	       (left > 0 ? ft_attention_pairs(left, left, w, causal) : 0);
-}
-
 /* Of a state that is carried along: half of 8 FLOP a number (delta rule) or of 7 (state space: Megatron Core's
  * training.py, read 2026-11-27). */
 static double rule_products(const struct ft_layer *l)
@@ -353,10 +388,10 @@ static double rule_products(const struct ft_layer *l)
 	return l->short_conv ? 0 : (l->state_chunk ? 3.5 : 4) * numbers;
 }
 
-/* Of an indexer, which scores all tokens before: a third of them, as its backward pass reads the chosen scores alone. */
+/* Of an indexer, which scores all tokens or entries before: a third of them, as its backward pass reads the chosen scores alone. */
 static double index_products(const struct ft_layer *l, int64_t sequence, bool causal)
 {
-	double pairs = ft_layer_pairs(l, sequence, 0, causal) / (double)sequence;
+	double pairs = ft_layer_scored(l, sequence, causal) / (double)sequence;
 
 	return ft_layer_chooses(l) ?
 		       (double)(l->index_heads * l->index_head_dim) * pairs / 3 :
@@ -367,7 +402,8 @@ static double index_products(const struct ft_layer *l, int64_t sequence, bool ca
 static double attention_products(const struct ft_layer *l, int64_t sequence,
 				 bool causal)
 {
-	double pairs = ft_layer_pairs(l, sequence, ft_layer_seen(l), causal) /
+	double pairs = (ft_layer_pairs(l, sequence, ft_layer_seen(l), causal) +
+			ft_layer_entry_pairs(l, sequence, causal)) /
 		       (double)sequence;
 	double linear =
 		l->linear_heads ?

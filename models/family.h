@@ -56,8 +56,9 @@ struct family {
 	bool wide_norms;  /* whose weights multiply before they are 16 bit again */
 	bool wide_rotary; /* a class that casts q and k to fp32 in front of a kernel */
 	bool embedding_norm;
-	bool latent;	   /* multi-head latent attention */
-	bool indexed;	   /* of chosen tokens: an indexer beside it */
+	bool latent;	 /* multi-head latent attention */
+	bool indexed;	 /* of chosen tokens: an indexer beside it */
+	bool compressed; /* attention to compressed tokens, in streams of the residual */
 	bool gated_output; /* attention's output times a gate */
 	bool shared_gate;  /* the shared expert's output times a gate */
 	bool value_norm, layer_scale, dense_beside; /* as of ft_model */
@@ -128,6 +129,7 @@ enum family_key_of {
 	DECAY,
 	BESIDE,
 	INDEXED,
+	COMPRESSED,
 	SWITCHED,
 	FALCON,
 	TABLED,

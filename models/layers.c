@@ -6,6 +6,7 @@
 #include "base/arena.h"
 #include "base/reader.h"
 #include "base/whole.h"
+#include "models/compressed.h"
 #include "models/family.h"
 #include "models/indexer.h"
 #include "models/layer_lists.h"
@@ -432,6 +433,8 @@ struct ft_layer *layers_read(struct arena *mem, struct reader *r,
 		return layer;
 	if (family->latent)
 		read_latent(r, &layer[0]);
+	else if (family->compressed)
+		compressed_read(r, &layer[0]);
 	else
 		read_plain(r, family, model, &layer[0]);
 	layer[0].sinks = family->sinks;
@@ -442,7 +445,10 @@ struct ft_layer *layers_read(struct arena *mem, struct reader *r,
 		return layer;
 	}
 	set_widths(mem, r, family, model, layer);
-	reach_set(r, family, model, layer);
+	if (family->compressed)
+		compressed_set(r, model, layer);
+	else
+		reach_set(r, family, model, layer);
 	if (family->indexed)
 		indexer_set(r, model, layer);
 	if (family->global_heads)
@@ -452,47 +458,4 @@ struct ft_layer *layers_read(struct arena *mem, struct reader *r,
 	if (family->states_beside)
 		set_beside(r, model, layer);
 	return layer;
-}
-
-/* Is a layer what a pattern of one or two letters says? */
-static bool pictured(const struct ft_layer *l, const char *pattern)
-{
-	char mlp = l->experts ? 'E' : l->intermediate ? '-' : 0;
-
-	return pattern[0] == (l->linear_heads ? 'M' : '*') && pattern[1] == mlp &&
-	       strlen(pattern) == (mlp ? 2 : 1);
-}
-
-/* The last layer that does not see what another chose: a predicted token's chooses, as GLM-5.2's parameters say. */
-static int64_t last_that_chooses(const struct ft_model *model)
-{
-	int64_t i = model->n_layers - 1;
-
-	while (i > 0 && model->layer[i].shares_index)
-		i--;
-	return i;
-}
-
-int64_t layers_predicted(struct reader *r, const struct family *family,
-			 const struct ft_model *model)
-{
-	const char *pattern = family->halves && model->predicted ?
-				      read_text(r, "mtp_hybrid_override_pattern", "") :
-				      "";
-
-	if (family->local_heads && model->predicted)
-		reader_fail(
-			r, "num_nextn_predict_layers",
-			"its layers of predicted tokens have a window and a dense MLP, "
-			"as none of the model has, and are not simulated; say 0");
-	for (int64_t i = 0; *pattern && i < model->n_layers; i++)
-		if (pictured(&model->layer[i], pattern))
-			return i;
-	if (*pattern)
-		reader_fail(
-			r, "mtp_hybrid_override_pattern",
-			"no layer of the model is '%.20s'; such layers of predicted "
-			"tokens are not simulated",
-			pattern);
-	return last_that_chooses(model);
 }

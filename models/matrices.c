@@ -65,6 +65,36 @@ static void put_latent(struct list *to, const struct ft_layer *l, int64_t h)
 		put_indexer(to, l, h);
 }
 
+/* What entries are made of: a value and a weight of each token, of two series where entries are chosen. */
+static void put_entries(struct list *to, int64_t width, bool chosen, int64_t h)
+{
+	for (int i = 0; i < 2; i++)
+		put(to, FT_OF_ATTENTION, FT_SPLIT_NOT, (chosen ? 2 : 1) * width, h, 1);
+}
+
+/* DeepSeek-V4's: queries through a low rank, keys that are values, the output through a low rank of each group of heads.
+ * Source: Transformers' modeling of deepseek_v4 (read 2026-11-30). No framework divides it over tensor ranks. */
+static void put_compressed(struct list *to, const struct ft_layer *l, int64_t h)
+{
+	bool chosen = ft_layer_chooses(l);
+	int64_t q = l->heads * l->qk_head_dim;
+
+	put(to, FT_OF_ATTENTION, FT_SPLIT_NOT, l->q_lora_rank, h, 1);
+	put(to, FT_OF_ATTENTION, FT_SPLIT_NOT, q, l->q_lora_rank, 1);
+	put(to, FT_OF_ATTENTION, FT_SPLIT_NOT, l->qk_head_dim, h, 1);
+	put(to, FT_OF_ATTENTION, FT_SPLIT_NOT, l->out_groups * l->out_rank,
+	    q / l->out_groups, 1);
+	put(to, FT_OF_ATTENTION, FT_SPLIT_NOT, h, l->out_groups * l->out_rank, 1);
+	if (l->entry_tokens)
+		put_entries(to, l->qk_head_dim, chosen, h);
+	if (!chosen)
+		return;
+	put_entries(to, l->index_head_dim, chosen, h);
+	put(to, FT_OF_ATTENTION, FT_SPLIT_NOT, l->index_heads * l->index_head_dim,
+	    l->q_lora_rank, 1);
+	put(to, FT_OF_ATTENTION, FT_SPLIT_NOT, l->index_heads, h, 1);
+}
+
 static void put_attention(struct list *to, const struct ft_model *m,
 			  const struct ft_layer *l)
 {
@@ -76,6 +106,10 @@ static void put_attention(struct list *to, const struct ft_model *m,
 	}
 	if (l->kv_lora_rank) {
 		put_latent(to, l, h);
+		return;
+	}
+	if (l->compressed) {
+		put_compressed(to, l, h);
 		return;
 	}
 	put(to, FT_OF_ATTENTION, FT_SPLIT_OUTPUTS, (m->gated_output ? 2 : 1) * q, h, 1);
@@ -112,6 +146,16 @@ static void put_around(struct list *to, const struct ft_model *m,
 	    1);
 }
 
+/* Of n streams each half of a layer makes n weights to sum them by, n to add its output by, and n x n to mix them. */
+static void put_streams(struct list *to, const struct ft_model *m)
+{
+	int64_t n = m->streams;
+
+	for (int i = 0; i < 2 && n > 1; i++)
+		put(to, i ? FT_OF_ROUTER : FT_OF_ATTENTION, FT_SPLIT_NOT, n * (n + 2),
+		    n * m->hidden_size, 1);
+}
+
 size_t ft_layer_matrices(const struct ft_model *model, int64_t i,
 			 struct ft_matrix matrix[FT_LAYER_MATRICES])
 {
@@ -133,6 +177,7 @@ size_t ft_layer_matrices(const struct ft_model *model, int64_t i,
 				    l->expert_intermediate,
 				    ft_layer_expert_hidden(model, l), l->experts });
 	put_around(&to, model, l);
+	put_streams(&to, model);
 	put(&to, FT_OF_MLP, FT_SPLIT_NOT, model->layer_input, h, 1);
 	put(&to, FT_OF_MLP, FT_SPLIT_NOT, h, model->layer_input, 1);
 	return to.n;

@@ -35,6 +35,7 @@ static const struct {
 	{ "core_attn", FT_MODULE_CORE_ATTENTION },
 	{ "out_proj", FT_MODULE_OUT_PROJECTION },
 	{ "mla_up_proj", FT_MODULE_MLA_UP },
+	{ "mhc", FT_MODULE_STREAMS },
 	{ "mlp", FT_MODULE_MLP },
 	{ "mlpwi", FT_MODULE_MLP_UP },
 	{ "mlpwo", FT_MODULE_MLP_DOWN },
@@ -352,8 +353,10 @@ static unsigned modules_of(const struct ft_model *model)
 		set |= (model->layer[i].experts	     ? FT_MODULE_EXPERTS :
 			model->layer[i].intermediate ? FT_MODULE_MLP :
 						       0) |
-		       (model->layer[i].kv_lora_rank ? FT_MODULE_MLA_UP : 0);
-	return set;
+		       (model->layer[i].kv_lora_rank || model->layer[i].compressed ?
+				FT_MODULE_MLA_UP :
+				0);
+	return set | (model->streams > 1 ? FT_MODULE_STREAMS : 0);
 }
 
 /* What depends on the kinds of layers that the model has. */
@@ -374,6 +377,9 @@ static bool check_layers_for(struct reader *r, const struct ft_model *model,
 	if (asked & FT_MODULE_MLA_UP & ~has)
 		return reader_fail(r, "recompute_modules",
 				   "mla_up_proj: the model has no latent attention");
+	if (asked & FT_MODULE_STREAMS & ~has)
+		return reader_fail(r, "recompute_modules",
+				   "mhc: the model's residual is one stream");
 	if (plan->tp > 1 && !plan->sequence_parallel && has & FT_MODULE_EXPERTS)
 		return reader_fail(
 			r, "sequence_parallel",

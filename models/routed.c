@@ -7,7 +7,7 @@
 #include "models/family.h"
 #include "models/layer_lists.h"
 
-/* Which layers are routed: those called sparse; or those listed as routed, or marked 1; else from
+/* Which layers are routed: those not called dense; or those listed as routed, or marked 1; else from
  * `first` on, one in `every`, one in `step` counted from 1, unless listed as dense. */
 struct routed_rule {
 	int64_t first, every, step;
@@ -17,7 +17,7 @@ struct routed_rule {
 static bool is_routed(const struct routed_rule *rule, int64_t i)
 {
 	if (rule->types && rule->types->n)
-		return !strcmp(list_word(rule->types, i), "sparse");
+		return strcmp(list_word(rule->types, i), "dense") != 0;
 	if (rule->marks)
 		return !strcmp(list_word(rule->marks, i), "1");
 	if (rule->routed)
@@ -28,14 +28,15 @@ static bool is_routed(const struct routed_rule *rule, int64_t i)
 
 static struct routed_rule routed_rule(struct reader *r)
 {
-	static const char *const mlps[] = { "dense", "sparse" };
+	/* the last two are DeepSeek-V4's: by its hash a token's experts are those of a table, but there are as many */
+	static const char *const mlps[] = { "dense", "sparse", "moe", "hash_moe" };
 	const struct node *often = read_node(r, "moe_layer_freq");
 	bool marked = often && often->kind == NODE_LIST && often->n;
 	struct routed_rule rule = {
 		.first = read_size(r, "first_k_dense_replace", 0, 0),
 		.marks = marked ? read_number_list(r, "moe_layer_freq", 1) : NULL,
 		.every = marked ? 1 : read_size(r, "moe_layer_freq", 1, 1),
-		.types = read_word_list(r, "mlp_layer_types", mlps, 2),
+		.types = read_word_list(r, "mlp_layer_types", mlps, 4),
 		.dense = read_number_list(r, "mlp_only_layers", FAMILY_MOST),
 		.routed = read_number_list(r, "moe_layers", FAMILY_MOST),
 	};

@@ -290,11 +290,12 @@ static void megatron_modules(struct sheet *t)
 		{ FT_MODULE_ACTIVATION, "moe_act" },
 		{ FT_MODULE_NORM, "layernorm" },
 		{ FT_MODULE_MLA_UP, "mla_up_proj" },
+		{ FT_MODULE_STREAMS, "mhc" },
 		{ FT_MODULE_MLP, "mlp" },
 		{ FT_MODULE_EXPERTS, "moe" },
 	};
 
-	for (int i = 0; i < 6; i++) {
+	for (int i = 0; i < 7; i++) {
 		size_t n = strlen(text);
 		bool has = known[i].module == FT_MODULE_ACTIVATION && !routed;
 

@@ -42,6 +42,7 @@ static const struct flag {
 	OFF(backward_outside_autocast),
 	OFF(uncached_autocast),
 	OFF(masks_always),
+	OFF(fused_streams),
 	OFF(masked_choice),
 	OFF(pads_products),
 	OFF(dropout),

@@ -84,7 +84,10 @@ static void modules(struct space *sp)
 {
 	struct space_axis *a = &sp->axis[AXIS_MODULES];
 	const struct ft_layer *routed = space_routed_layer(sp->scenario->model);
-	unsigned up = routed && routed->kv_lora_rank ? FT_MODULE_MLA_UP : 0;
+	bool latent = routed && (routed->kv_lora_rank || routed->compressed);
+	bool streams = sp->scenario->model->streams > 1;
+	unsigned up =
+		(latent ? FT_MODULE_MLA_UP : 0) | (streams ? FT_MODULE_STREAMS : 0);
 
 	put(a, sp->scenario->plan->recompute_modules);
 	if (!routed) { /* no framework recomputes a dense MLP's activation alone */

@@ -149,13 +149,14 @@ static void megatron_modules(struct lines *l)
 		{ FT_MODULE_ACTIVATION, "moe_act" },
 		{ FT_MODULE_NORM, "layernorm" },
 		{ FT_MODULE_MLA_UP, "mla_up_proj" },
+		{ FT_MODULE_STREAMS, "mhc" },
 		{ FT_MODULE_MLP, "mlp" },
 		{ FT_MODULE_EXPERTS, "moe" },
 	};
 	const char *list = "";
 	bool plain = l->of == FT_MEGATRON;
 
-	for (int i = 0; i < 6; i++) {
+	for (int i = 0; i < 7; i++) {
 		bool dense_activation =
 			known[i].module == FT_MODULE_ACTIVATION && !l->routed;
 

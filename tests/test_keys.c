@@ -25,6 +25,8 @@ static const struct key_exempt exempt[] = {
 	  "of layout.backward_outside_autocast: test_autocast.c" },
 	{ "stack", "layout.wide_experts_break", "a sentence alone: test_evidence.sh" },
 	{ "stack", "layout.norm_finalize", "heads of TE: test_elements_counted.c" },
+	{ "stack", "layout.fused_streams",
+	  "of a residual of several streams: test_compressed.c" },
 	{ "stack", "layout.static_tiles", "of grouped products: test_gemm.c" },
 	{ "stack", "layout.experts_as_weights",
 	  "of mixtures under autocast: test_experts_wide.c" },

@@ -22,6 +22,10 @@ static const struct {
 	{ "attn_config", "mpt-7b", "{kv_n_heads: 8}" },
 	{ "attn_layer_indices", "bamba-9b", "[9, 18]" },
 	{ "attn_logit_softcapping", "gemma2-9b", "0" },
+	{ "compress_rate_csa", NULL, NULL },
+	{ "compress_rate_hca", NULL, NULL },
+	{ "compress_rates", NULL, NULL },
+	{ "compress_ratios", "deepseek-v4-flash", "[4]" },
 	{ "decoder_sparse_step", "qwen3-30b-a3b", "2" },
 	{ "block_auto_adjust_ff_dim", "lfm2-1.2b", "false" },
 	{ "block_ff_dim", "lfm2-1.2b", "6656" },
@@ -33,6 +37,7 @@ static const struct {
 	{ "full_attention_interval", "qwen3-next-80b-a3b", "2" },
 	{ "full_attn_layers", "kimi-linear-48b-a3b", "[4]" },
 	{ "global_head_dim", "gemma4-31b", "256" },
+	{ "hc_mult", "deepseek-v4-flash", "2" },
 	{ "head_dim", "llama3-8b", "64" },
 	{ "hidden_act", "opt-6.7b", "relu2" },
 	{ "hidden_dropout", "opt-6.7b", "0.1" },
@@ -86,6 +91,8 @@ static const struct {
 	{ "num_ln_in_parallel_attn", "falcon-40b", "1" },
 	{ "num_local_experts", "mixtral-8x7b", "16" },
 	{ "num_nextn_predict_layers", "glm4.5-air", "1" },
+	{ "o_groups", "deepseek-v4-flash", "4" },
+	{ "o_lora_rank", "deepseek-v4-flash", "512" },
 	{ "position_embedding_type", "granite-4.0-h-small", "rope" },
 	{ "q_lora_rank", "deepseek-v3", "256" },
 	{ "qk_nope_head_dim", "deepseek-v3", "64" },
@@ -113,7 +120,8 @@ static const struct {
 	{ "vocab_size", "llama3-8b", "1000" },
 	{ "vocab_size_multiple", "llama3-8b", "1000" },
 	/* names, or read under other names, or refused when they would matter; and a list of 52 words and a key that
-	 * needs another beside it, for which see tests/test_state_space.c; letters of all layers: tests/test_indexed.c */
+	 * needs another beside it, for which see tests/test_state_space.c; letters of all layers: tests/test_indexed.c; entries of
+	 * other sizes, which two keys say alike: tests/test_compressed.c */
 	{ "attn_res_block_size", NULL, NULL },
 	{ "conv_bias", NULL, NULL },
 	{ "enable_moe_block", NULL, NULL },

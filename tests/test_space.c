@@ -216,7 +216,10 @@ static void add_words(struct all *a, const struct ft_scenario *s, bool all_shard
 	bool torch = !strncmp(k->name, "torch", 5) || foundry;
 	bool named = strncmp(k->name, "generic", 7);
 	bool routed = s->model->layer[s->model->n_layers - 1].experts > 0;
-	unsigned up = s->model->layer[0].kv_lora_rank ? FT_MODULE_MLA_UP : 0;
+	unsigned up =
+		(s->model->layer[0].kv_lora_rank ? FT_MODULE_MLA_UP : 0) |
+		(s->model->layer[0].compressed ? FT_MODULE_MLA_UP | FT_MODULE_STREAMS :
+						 0);
 	unsigned norm = FT_MODULE_NORM, core = FT_MODULE_CORE_ATTENTION;
 
 	add(&a->axis[AXIS_SCHEDULE], FT_1F1B);

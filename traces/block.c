@@ -2,8 +2,10 @@
 #include "traces/autocast.h"
 #include "traces/block.h"
 #include "traces/casts.h"
+#include "traces/compressed.h"
 #include "traces/indexed.h"
 #include "traces/mixers.h"
+#include "traces/streams.h"
 
 /* ---- tensor-parallel collectives ---------------------------------------- */
 
@@ -234,15 +236,38 @@ static void attention_middle(struct builder *b, const struct layer_sizes *s)
 		    r->shuffle);
 }
 
+/* What attention made is added, and the MLP's norm follows. */
+static void between_halves(struct builder *b, const struct layer_sizes *s)
+{
+	const struct recipe *r = norm_recipe(b);
+
+	if (!ft_layer_has_mlp(s->l))
+		return;
+	put_norm_behind(b, s, false);
+	put_dropout(b, s, false);
+	streams_out(b, s, false);
+	streams_in(b, s, false);
+	if (has_streams(b))
+		put_norm(b, s, "norm", r->norm);
+	else
+		put_norm(b, s, "add_norm", r->add_norm);
+}
+
 void attention_half(struct builder *b, const struct layer_sizes *s)
 {
 	const struct recipe *r = norm_recipe(b);
 
+	streams_in(b, s, false);
 	put_norm(b, s, "norm", r->norm);
 	if (s->beside && b->model->norms > 1)
 		put_norm(b, s, "norm", r->norm);
 	put_norm_cast(b, (double)(s->h * s->part));
 	put_autocast(b, s, false);
+	if (s->l->compressed) {
+		compressed_forward(b, s);
+		between_halves(b, s);
+		return;
+	}
 	qkv_enter(b, s);
 	qkv_forward(b, s);
 	if (b->plan->overlap_tp)
@@ -257,11 +282,7 @@ void attention_half(struct builder *b, const struct layer_sizes *s)
 	}
 	row_product(b, s, "attention_out", s->h, s->out);
 	adapters(b, s, SITE_OUT, false);
-	if (!ft_layer_has_mlp(s->l))
-		return;
-	put_norm_behind(b, s, false);
-	put_dropout(b, s, false);
-	put_norm(b, s, "add_norm", r->add_norm);
+	between_halves(b, s);
 }
 
 /* Side by side, are attention's input and the MLP's one? Falcon 40B and GPT-NeoX have a norm for each. */
@@ -355,6 +376,13 @@ void attention_back(struct builder *b, const struct layer_sizes *s)
 {
 	const struct recipe *r = recipe_of(b);
 
+	streams_out(b, s, true);
+	if (s->l->compressed) {
+		compressed_back(b, s);
+		put_first_norm_back(b, s);
+		streams_in(b, s, true);
+		return;
+	}
 	if (s->beside) { /* the gradient is whole already */
 		linear_back(b, "attention_out", s->tokens, s->h, s->out);
 	} else {
@@ -371,5 +399,8 @@ void attention_back(struct builder *b, const struct layer_sizes *s)
 	put_first_norm_back(b, s);
 	if (s->beside && b->model->norms > 1)
 		put_norm(b, s, "norm_back", norm_back_of(b, s, true));
-	put_element(b, s, "add_back", "add", r->add_back);
+	if (has_streams(b))
+		streams_in(b, s, true);
+	else
+		put_element(b, s, "add_back", "add", r->add_back);
 }

@@ -36,7 +36,7 @@ bool is_masked(const struct builder *b, const struct ft_layer *l)
 	int64_t all = b->plan->sequence;
 
 	return b->rules->masked_attention[0] && !is_unfused(b) && b->plan->cp == 1 &&
-	       !is_gathered(b, l) &&
+	       !is_gathered(b, l) && !l->compressed &&
 	       (b->rules->masks_always || l->index_topk ||
 		(l->window && l->window <= all) || (l->chunk && l->chunk < all));
 }

@@ -136,9 +136,10 @@ static double element_bytes(const struct builder *b, const struct layer_sizes *s
 			    struct coefficients c)
 {
 	double width = b->autocast ? 1.5 : 1; /* fp32 residual stream */
-	/* latent attention rotates a part of each query head, and one key */
-	int64_t turned = s->l->kv_lora_rank ? (s->heads + 1) * s->l->qk_rope_head_dim :
-					      s->q + own_k(s);
+	/* latent and compressed attention rotate a part of each query head, and one key */
+	int64_t turned = s->l->qk_rope_head_dim ?
+				 (s->heads + 1) * s->l->qk_rope_head_dim :
+				 s->q + own_k(s);
 
 	return (c.h + (b->autocast ? c.casts : 0)) * width * (double)(s->h * s->part) +
 	       (double)s->tokens * (c.f * (double)s->f + c.r * (double)turned);

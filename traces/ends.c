@@ -10,6 +10,7 @@
 #include "traces/memory.h"
 #include "traces/memory_ends.h"
 #include "traces/offload.h"
+#include "traces/streams.h"
 
 static int64_t slice(const struct builder *b)
 {
@@ -32,6 +33,7 @@ void embedding_forward(struct builder *b)
 		   b->model->positions == FT_LEARNED ? 3 : 1);
 	tensor_sum(b, "tp_embedding", hidden_bytes(b));
 	layer_inputs(b, false);
+	streams_begin(b, false);
 }
 
 static void table_gradient(struct builder *b, double table)
@@ -63,6 +65,7 @@ void embedding_backward(struct builder *b)
 	bool was = of_weights(b, true);
 
 	host(b, FT_HOST_ENDS_BACKWARD, 1);
+	streams_begin(b, true);
 	layer_inputs(b, true);
 	if (!b->plan->lora.rank) /* else the table is frozen */
 		table_gradient(b, table);
@@ -288,6 +291,7 @@ void head_forward(struct builder *b)
 	host(b, FT_HOST_ENDS_FORWARD, 1);
 	if (b->plan->tp > 1)
 		host(b, FT_HOST_TENSOR_FORWARD, 4);
+	streams_end(b, false);
 	put_bare_norms(b, "final_norm", (double)(slice(b) * b->model->hidden_size),
 		       2 * (double)b->model->hidden_size, 1, false);
 	in_parts(b, part_forward);
@@ -360,6 +364,7 @@ void head_backward(struct builder *b)
 	add_parts(b);
 	put_bare_norms(b, "final_norm_back", (double)(slice(b) * b->model->hidden_size),
 		       0, 1, true);
+	streams_end(b, true);
 	if (b->part != PART_WEIGHTS)
 		put_metrics(b);
 }

@@ -17,12 +17,14 @@
 #include <math.h>
 
 #include "base/whole.h"
+#include "traces/compressed.h"
 
 enum { CHOICE_PASSES = 3 };
 
 bool is_gathered(const struct builder *b, const struct ft_layer *l)
 {
-	return l->index_topk && !b->rules->masked_choice && !is_unfused(b);
+	return l->index_topk && !l->compressed && !b->rules->masked_choice &&
+	       !is_unfused(b);
 }
 
 void gather_latents(struct ft_work *w, const struct ft_layer *l)
@@ -239,6 +241,8 @@ double choice_bytes(const struct builder *b, int64_t layer)
 
 	if (!ft_layer_chooses(s.l))
 		return 0;
+	if (s.l->compressed)
+		return 4 * pairs / (double)s.l->entry_tokens;
 	return 4 * (is_gathered(b, s.l) ?
 			    pairs :
 			    fmax(2 * scores, scores + spread_keys(b, &s)));
@@ -248,7 +252,8 @@ bool chooses_again(const struct builder *b, int64_t layer)
 {
 	enum ft_recompute how = layer_recompute(b, layer);
 
-	if (!is_gathered(b, &b->model->layer[layer]))
+	if (!b->model->layer[layer].compressed &&
+	    !is_gathered(b, &b->model->layer[layer]))
 		return how != FT_RECOMPUTE_NONE;
 	return how == FT_RECOMPUTE_FULL ||
 	       (how == FT_RECOMPUTE_SELECTIVE &&
@@ -342,7 +347,7 @@ double masked_choice_flop(const struct builder *b, const struct layer_sizes *s)
 {
 	const struct ft_layer *l = s->l;
 
-	return ft_layer_chooses(l) && !is_gathered(b, l) ?
+	return ft_layer_chooses(l) && !is_gathered(b, l) && !l->compressed ?
 		       2 * (double)(s->tokens * l->index_heads * l->index_head_dim) *
 			       (double)b->plan->sequence :
 		       0;
@@ -355,6 +360,8 @@ double whole_index_products(const struct builder *b, const struct layer_sizes *s
 
 double core_products(const struct builder *b, const struct layer_sizes *s)
 {
+	if (s->l->compressed)
+		return choice_products(s);
 	return is_gathered(b, s->l) ?
 		       index_matrices(s) + (double)(s->out * s->l->kv_lora_rank) :
 		       0;

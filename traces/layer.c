@@ -9,6 +9,7 @@
 #include "traces/block.h"
 #include "traces/casts.h"
 #include "traces/chosen.h"
+#include "traces/compressed.h"
 #include "traces/indexed.h"
 #include "traces/layer_input.h"
 #include "traces/memory.h"
@@ -16,6 +17,7 @@
 #include "traces/scan.h"
 #include "traces/sharding.h"
 #include "traces/sinks.h"
+#include "traces/streams.h"
 
 /* Attention, and the MLP up to where tokens leave for their experts. */
 static void forward_begin(struct builder *b, const struct layer_sizes *s)
@@ -36,7 +38,10 @@ static void forward_end(struct builder *b, const struct layer_sizes *s)
 		experts_return(b, s->l);
 	put_norm_behind(b, s, false);
 	put_dropout(b, s, false);
-	put_element(b, s, "add", "add", r->add);
+	if (has_streams(b))
+		streams_out(b, s, false);
+	else
+		put_element(b, s, "add", "add", r->add);
 	if (s->beside)
 		put_memory(b, "join", "add", 2 * (double)(s->h * s->part), 0);
 	layer_input(b, s, false);
@@ -175,14 +180,17 @@ static void mlp_again(struct builder *b, const struct layer_sizes *s, unsigned s
 		put_gemm(b, "down", FT_FORWARD, s->tokens, s->h, s->f);
 }
 
-/* What selective recomputation runs again. */
-static void selective_ops(struct builder *b, const struct layer_sizes *s)
+/* Of attention: what is made of latents, and its core. */
+static void attention_again(struct builder *b, const struct layer_sizes *s,
+			    unsigned set)
 {
-	const struct recipe *r = norm_recipe(b);
-	unsigned set = recomputed_modules(b);
-
-	if (set & FT_MODULE_OPS)
-		chosen_again(b, s);
+	if (s->l->compressed) {
+		if (set & FT_MODULE_MLA_UP)
+			compressed_up(b, s);
+		if (set & FT_MODULE_CORE_ATTENTION)
+			compressed_core(b, s, false);
+		return;
+	}
 	if (set & FT_MODULE_MLA_UP && s->l->kv_lora_rank) {
 		latent_up(b, s);
 		attention_inputs(b, s);
@@ -192,6 +200,19 @@ static void selective_ops(struct builder *b, const struct layer_sizes *s)
 			choose_tokens(b, s);
 		attention_core(b, s, false);
 	}
+}
+
+/* What selective recomputation runs again. */
+static void selective_ops(struct builder *b, const struct layer_sizes *s)
+{
+	const struct recipe *r = norm_recipe(b);
+	unsigned set = recomputed_modules(b);
+
+	if (set & FT_MODULE_OPS)
+		chosen_again(b, s);
+	if (set & FT_MODULE_STREAMS)
+		streams_again(b, s);
+	attention_again(b, s, set);
 	if (set & FT_MODULE_OUT_PROJECTION)
 		put_gemm(b, "attention_out", FT_FORWARD, s->tokens, s->h, s->out);
 	if (set & FT_MODULE_NORM) {
@@ -230,6 +251,7 @@ static void backward_begin(struct builder *b, const struct layer_sizes *s)
 	layer_input(b, s, true);
 	if (!ft_layer_has_mlp(s->l))
 		return;
+	streams_out(b, s, true);
 	put_dropout(b, s, true);
 	put_norm_behind(b, s, true);
 	if (!s->l->experts) {
@@ -249,7 +271,10 @@ static void backward_end(struct builder *b, const struct layer_sizes *s)
 	b->graphed = graphs_attention(b);
 	if (!s->beside && ft_layer_has_mlp(s->l)) {
 		put_norm(b, s, "norm_back", norm_back_of(b, s, true));
-		put_element(b, s, "add_back", "add", r->add_back);
+		if (has_streams(b))
+			streams_in(b, s, true);
+		else
+			put_element(b, s, "add_back", "add", r->add_back);
 	}
 	attention_back(b, s);
 	bias_gradients(b, s);

@@ -3,6 +3,7 @@
 
 #include "traces/block.h"
 #include "traces/casts.h"
+#include "traces/compressed.h"
 #include "traces/host_state.h"
 #include "traces/muon.h"
 
@@ -31,6 +32,8 @@ static int64_t attention_tensors(const struct builder *b, const struct ft_layer 
 		return 3;
 	if (l->linear_rank) /* q, k, v, taps, two of the gate and two of the decay, three of rates, a norm, out */
 		return 13;
+	if (l->compressed)
+		return compressed_tensors(l);
 	if (l->kv_lora_rank)
 		n = (l->q_lora_rank ? 3 : 1) + 4;
 	return n + (m->qkv_bias ? inputs : 0) + m->out_bias + l->sinks +
@@ -63,7 +66,7 @@ static int64_t weight_tensors(const struct builder *b, int64_t layer)
 	const struct ft_layer *l = &m->layer[layer];
 
 	return attention_tensors(b, l) + mlp_tensors(b, l) + (m->layer_input ? 2 : 0) +
-	       ft_layer_norms(m, l) * m->norm_vectors;
+	       (m->streams > 1 ? 6 : 0) + ft_layer_norms(m, l) * m->norm_vectors;
 }
 
 int64_t layer_tensors(const struct builder *b, int64_t layer)
@@ -162,7 +165,8 @@ static int64_t ends_tensors(const struct ft_model *m, bool first, bool last)
 {
 	int64_t words = 1 + (m->max_positions > 0) + (m->layer_input ? 3 : 0) +
 			(m->embedding_norm ? m->norm_vectors : 0);
-	int64_t head = m->norm_vectors + !(m->tied && first) + m->head_bias;
+	int64_t head = m->norm_vectors + !(m->tied && first) + m->head_bias +
+		       (m->streams > 1 ? 3 : 0);
 
 	return (first ? words : 0) + (last ? head : 0);
 }
@@ -191,7 +195,8 @@ struct held ends_held(const struct builder *b, bool first, bool last)
 	if (last && !(m->tied && words)) /* tied: a copy of its own at the end */
 		held.dense += head / tp;
 	if (last)
-		held.dense += norm + (m->head_bias ? (double)vocab / tp : 0);
+		held.dense += norm + ft_model_stream_head_parameters(m) +
+			      (m->head_bias ? (double)vocab / tp : 0);
 	if (first && m->embedding_norm)
 		held.dense += norm;
 	held.mapped += (words + (last && !(m->tied && words))) *

@@ -21,7 +21,7 @@ struct held predicted_held(const struct builder *b)
 		return held;
 	held = layer_held(b, m->predicted_like);
 	held.dense = n * (held.dense + 2 * h * h / (double)b->plan->tp +
-			  3 * m->norm_vectors * h);
+			  3 * m->norm_vectors * h + ft_model_stream_head_parameters(m));
 	held.matrices = n * (held.matrices + 2 * h * h / (double)b->plan->tp);
 	held.experts *= n;
 	return held;
@@ -32,29 +32,43 @@ struct held outputs_held(const struct builder *b, bool first)
 	return b->model->tied && first ? predicted_held(b) : ends_held(b, false, true);
 }
 
+/* Of both side by side; where the residual has streams one of the embedding and one of each stream (DeepSeek-V4's e_proj and
+ * h_proj, by Megatron Core's multi_token_prediction.py, read 2026-12-01). */
 static void projection(struct builder *b, enum ft_layout layout)
 {
-	int64_t h = b->model->hidden_size, tp = b->plan->tp;
+	int64_t h = b->model->hidden_size, tp = b->plan->tp, n = b->model->streams;
 
-	put_gemm(b, "mtp_projection", layout, b->tokens, h / tp, 2 * h);
+	if (n > 1) {
+		put_gemm(b, "mtp_projection", layout, b->tokens, h / tp, h);
+		put_gemm(b, "mtp_projection", layout, n * b->tokens, h / tp, h);
+	} else {
+		put_gemm(b, "mtp_projection", layout, b->tokens, h / tp, 2 * h);
+	}
+}
+
+/* Hidden states that go into it for each token, the embedding among them. */
+static double joined_states(const struct builder *b)
+{
+	return 1 + (double)b->model->streams;
 }
 
 /* Two norms and the tensor that holds both side by side. */
 static void norms(struct builder *b, bool backward)
 {
 	int64_t part = b->plan->sequence_parallel ? b->tokens / b->plan->tp : b->tokens;
-	double numbers = (double)(part * b->model->hidden_size);
+	double numbers = joined_states(b) * (double)(part * b->model->hidden_size);
 
-	put_bare_norms(b, backward ? "mtp_norm_back" : "mtp_norm", 2 * numbers,
+	put_bare_norms(b, backward ? "mtp_norm_back" : "mtp_norm", numbers,
 		       2 * (double)b->model->hidden_size, 2, backward);
-	put_memory(b, "mtp_join", "copy", 8 * numbers, backward ? 2 : 1);
+	put_memory(b, "mtp_join", "copy", 4 * numbers, backward ? 2 : 1);
 }
 
 /* What a predicted token's norms and projection keep: both inputs, and both outputs side by side. */
 static void joined_bytes(struct builder *b, bool backward)
 {
 	int64_t part = b->plan->sequence_parallel ? b->tokens / b->plan->tp : b->tokens;
-	double kept = (8 + 2 * norm_kept(b)) * (double)(part * b->model->hidden_size);
+	double kept = joined_states(b) * (4 + norm_kept(b)) *
+		      (double)(part * b->model->hidden_size);
 
 	if (!backward)
 		b->seg->peak_bytes[FT_MEMORY_ACTIVATIONS] += kept;

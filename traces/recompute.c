@@ -19,9 +19,11 @@
 
 #include "traces/block.h"
 #include "traces/chosen.h"
+#include "traces/compressed.h"
 #include "traces/indexed.h"
 #include "traces/masked.h"
 #include "traces/stage.h"
+#include "traces/streams.h"
 
 enum ft_recompute layer_recompute(const struct builder *b, int64_t layer)
 {
@@ -145,6 +147,8 @@ static double attention_flop(const struct builder *b, const struct layer_sizes *
 	if (s->linear)
 		return (s->l->state_chunk ? 7 : 8) *
 		       (double)(s->tokens * s->out * s->l->linear_key_dim);
+	if (s->l->compressed)
+		return compressed_flop(b, s);
 	if (is_gathered(b, s->l))
 		return gathered_flop(b, s);
 	if (is_unfused(b))
@@ -188,6 +192,10 @@ static double latent_products(const struct builder *b, const struct layer_sizes 
 	int64_t keys = s->heads * (l->qk_head_dim - l->qk_rope_head_dim);
 	int64_t up = keys + (is_gathered(b, l) ? 0 : s->out);
 
+	if (l->compressed)
+		return compressed_up_products(s);
+	if (!l->kv_lora_rank)
+		return 0;
 	return (double)(s->q * (l->q_lora_rank ? l->q_lora_rank : s->h) +
 			up * l->kv_lora_rank);
 }
@@ -215,7 +223,7 @@ static double selected_products(const struct builder *b, const struct layer_size
 			 expert_products(b, s);
 	if (set & FT_MODULE_OUT_PROJECTION)
 		again += out;
-	if (set & FT_MODULE_MLA_UP && s->l->kv_lora_rank)
+	if (set & FT_MODULE_MLA_UP)
 		again += latent_products(b, s);
 	if (set & FT_MODULE_CORE_ATTENTION)
 		again += core_products(b, s);
@@ -240,7 +248,7 @@ double layer_recomputed_flop(const struct builder *b, int64_t layer)
 		    ft_layer_dense_parameters(b->model, layer)) /
 			   (double)b->plan->tp +
 		   (s.l->experts ? expert_products(b, &s) : 0) +
-		   whole_index_products(b, &s);
+		   whole_index_products(b, &s) - streams_products(b);
 	if (stops_inside_mlp(b, &s) && s.f)
 		products -= (double)(s.h * s.f);
 	else if (stops_inside_mlp(b, &s) && !b->model->shared_gate)

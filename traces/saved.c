@@ -22,12 +22,14 @@
 #include "traces/block.h"
 #include "traces/casts.h"
 #include "traces/chosen.h"
+#include "traces/compressed.h"
 #include "traces/indexed.h"
 #include "traces/layer_input.h"
 #include "traces/masked.h"
 #include "traces/mixers.h"
 #include "traces/scan.h"
 #include "traces/sinks.h"
+#include "traces/streams.h"
 
 /* MaxText's names, of products. */
 static const unsigned BY_NAME =
@@ -265,6 +267,8 @@ static double heads_kept(const struct builder *b, const struct layer_sizes *s,
 {
 	double more = autocast_kept(b, s, set & FT_MODULE_NORM);
 
+	if (s->l->compressed)
+		return compressed_kept(b, s, set, input_kept(b)) + more;
 	if (!s->linear)
 		return 2 * (double)s->q + output_kept(b, set) * (double)s->out + more;
 	if (s->l->short_conv)
@@ -316,7 +320,8 @@ static double kept_beside_modules(const struct builder *b, const struct layer_si
 	double tokens = (double)s->tokens, h = (double)s->h;
 	double sliced = (double)s->part / tokens;
 	double halves = ft_layer_has_mlp(s->l) ? 2 : 1;
-	double kv = s->l->shares_kv ? 0 : 2 * (double)(s->k + s->v), rest, whole;
+	bool own = !s->l->shares_kv && !s->l->compressed;
+	double kv = own ? 2 * (double)(s->k + s->v) : 0, rest, whole;
 
 	rest = heads_kept(b, s, set) + states_kept(b, s, set) +
 	       (first_kept(b, mixer_set(s, set)) + (halves - 1) * first_kept(b, set)) *
@@ -331,7 +336,9 @@ static double kept_beside_modules(const struct builder *b, const struct layer_si
 		rest -= 2 * (double)s->q;
 		kv = 0;
 	}
-	rest += indexed_kept(b, s, set);
+	if (set & FT_MODULE_STREAMS) /* an output in place of a sum */
+		whole = halves * 2 * h * sliced;
+	rest += indexed_kept(b, s, set) + streams_kept(b, s, set);
 	return tokens *
 	       (mlp_bytes(b, s, sliced, set) + whole + rest + kv + latents_kept(b, s) +
 		other_saved(b, s, set) + frozen_inputs(b, s, set) +
@@ -345,7 +352,8 @@ double layer_saved_bytes(const struct builder *b, int64_t layer, enum ft_recompu
 	double halves = b->model->halves && ft_layer_has_mlp(s.l) ? 2 : 1;
 
 	if (how == FT_RECOMPUTE_FULL)
-		return halves * (b->autocast ? 4 : 2) * (double)(s.h * s.part) +
+		return halves * (b->autocast ? 4 : 2) *
+			       (double)(s.h * s.part * b->model->streams) +
 		       (double)s.tokens * chosen_for_others(b, &s);
 	return kept_context_bytes(b, layer, set) +
 	       (set & FT_MODULE_OPS ? (double)s.tokens * chosen_bytes(b, &s) :

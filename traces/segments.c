@@ -98,7 +98,8 @@ double segment_boundary_bytes(const struct builder *b)
 {
 	bool sliced = b->plan->sequence_parallel || sends_slices(b);
 
-	return hidden_bytes(b) / (sliced ? (double)b->plan->tp : 1);
+	return hidden_bytes(b) * (double)b->model->streams /
+	       (sliced ? (double)b->plan->tp : 1);
 }
 
 /* What goes on beside hidden states into a chunk whose first layer sees what one before it chose. Nothing comes back. */

@@ -309,14 +309,15 @@ static bool chooses_tokens(const struct ft_model *model)
 	bool indexed = false;
 
 	for (int64_t i = 0; i < model->n_layers; i++)
-		indexed |= model->layer[i].index_topk > 0;
+		indexed |= model->layer[i].index_topk > 0 || model->layer[i].compressed;
 	return indexed;
 }
 
 /* Has it something other than attention and MLPs in a layer, or halves of a layer each in a checkpoint? */
 static bool mixes_otherwise(const struct ft_model *model)
 {
-	bool other = model->halves || model->layer_input || chooses_tokens(model);
+	bool other = model->halves || model->layer_input || chooses_tokens(model) ||
+		     model->streams > 1;
 
 	for (int64_t i = 0; i < model->n_layers; i++)
 		other |= model->layer[i].linear_heads > 0 ||
@@ -385,6 +386,32 @@ static bool attends(const struct ft_plan *plan, const struct ft_stack *stack,
 		stack->name);
 }
 
+/* Megatron Core refuses tensor ranks; its context ranks take packed sequences alone. Transformers' class copies the entries of
+ * each query, and takes no kernel. All read 2026-12-01. */
+static bool reads_entries(const struct ft_model *model, const struct ft_plan *plan,
+			  const struct ft_stack *stack, struct ft_error *err)
+{
+	if (model->n_layers < 1 || !model->layer[0].compressed)
+		return true;
+	if (plan->tp > 1 || plan->cp > 1)
+		return ft_fail(err, NULL,
+			       "parallel.%s %lld: attention to compressed tokens is "
+			       "simulated with tp and cp 1; use pp, ep and dp",
+			       plan->tp > 1 ? "tp" : "cp",
+			       (long long)(plan->tp > 1 ? plan->tp : plan->cp));
+	if (plan->lora.rank)
+		return ft_fail(err, NULL,
+			       "lora: adapters beside attention to compressed tokens "
+			       "are not simulated");
+	if (stack->layout.masked_choice || ft_stack_unfused(stack, false, false, false))
+		return ft_fail(err, NULL,
+			       "model_type %s: stack %s has no kernel for attention to "
+			       "compressed tokens; take one that has, such as "
+			       "megatron-bridge-26.06",
+			       model->type, stack->name);
+	return true;
+}
+
 /* Is there a way to attend to what an indexer chooses? Transformers' classes take none of FlashAttention's kernels. */
 static bool reads_choice(const struct ft_model *model, const struct ft_plan *plan,
 			 const struct ft_stack *stack, struct ft_error *err)
@@ -392,6 +419,8 @@ static bool reads_choice(const struct ft_model *model, const struct ft_plan *pla
 	const struct ft_layout_rules *l = &stack->layout;
 	bool indexed = chooses_tokens(model);
 
+	if (!reads_entries(model, plan, stack, err))
+		return false;
 	if (indexed && plan->attention_precision == FT_FP8)
 		return ft_fail(err, NULL,
 			       "attention_precision: fp8: kernels that gather chosen "

@@ -67,7 +67,13 @@ struct ft_layer {
 	int64_t index_heads,
 		index_head_dim; /* the indexer's; it has one head of keys */
 	bool shares_index; /* it sees what the layer before chose, and has no indexer (arXiv 2603.12201) */
-	int64_t chunk;	      /* attention stays in pieces of so many tokens; 0: not */
+	bool compressed; /* beside its window it sees entries, which stand for tokens before it (DeepSeek-V4): one head of
+			  * keys, which are values; q_lora_rank, but no kv_lora_rank; an indexer chooses entries */
+	int64_t entry_tokens; /* that an entry stands for; of entries that are chosen each is made of twice as many; 0: none */
+	int64_t out_groups,
+		out_rank; /* groups of heads whose outputs are projected to out_rank each, in front of the output's
+			   * matrix; 0: straight to hidden_size */
+	int64_t chunk;	  /* attention stays in pieces of so many tokens; 0: not */
 	int64_t linear_heads; /* value heads of a gated delta rule (arXiv 2412.06464) or of a
 				* state space in place of attention; 0: attention */
 	int64_t linear_key_heads, linear_key_dim, linear_value_dim;
@@ -143,6 +149,8 @@ struct ft_model {
 	bool scaled_logits;	  /* times a number */
 	bool score_cap, logit_cap; /* tanh on scores, on logits */
 	bool causal;		   /* a token does not see those behind it */
+	int64_t streams; /* of the residual, which each half of a layer mixes anew (manifold-constrained hyper-connections,
+			  * arXiv 2512.24880); 1: one, to which its output is added */
 	int64_t predicted; /* tokens predicted ahead beside the next one (MTP): each
 			     * a layer, a projection and the shared head */
 	int64_t predicted_like; /* the layer that theirs is like: the last, but in hybrids that say another */
@@ -200,6 +208,11 @@ int64_t ft_model_vocab(const struct ft_model *model, int64_t tp);
 double ft_layer_pairs(const struct ft_layer *layer, int64_t sequence, int64_t window,
 		      bool causal);
 
+/* The same of entries that it sees beside its window; and what an indexer scores, tokens or entries. */
+double ft_layer_entry_pairs(const struct ft_layer *layer, int64_t sequence,
+			    bool causal);
+double ft_layer_scored(const struct ft_layer *layer, int64_t sequence, bool causal);
+
 /* The matrices of a layer, each of so many outputs times inputs, and how tensor ranks divide it. */
 enum ft_matrix_of {
 	FT_OF_ATTENTION,
@@ -215,7 +228,7 @@ struct ft_matrix {
 	int64_t outputs, inputs;
 	int64_t count; /* so many alike: of routed experts one each */
 };
-enum { FT_LAYER_MATRICES = 16 };
+enum { FT_LAYER_MATRICES = 24 };
 
 /* Writes them and returns how many kinds there are. Queries come first, then keys and values. */
 size_t ft_layer_matrices(const struct ft_model *model, int64_t i,
@@ -240,6 +253,8 @@ double ft_model_layer_input_parameters(const struct ft_model *model);
 /* of these, what makes the inputs of layers by themselves: a table, a projection, a norm */
 double ft_model_head_parameters(const struct ft_model *model, int64_t tp);
 /* 0 when tied */
+double ft_model_stream_head_parameters(const struct ft_model *model);
+/* of what sums streams of the residual up in front of the last norm; 0: there is one stream */
 double ft_model_parameters(const struct ft_model *model);
 /* all, those of predicted tokens included */
 double ft_model_active_parameters(const struct ft_model *model);
@@ -254,7 +269,8 @@ double ft_model_active_parameters(const struct ft_model *model);
  * of c tokens, as a sequence of c. A gated delta rule does 4 products of a key's and a
  * value's width for each head and token, and its convolution (as Megatron-LM counts).
  * Where an indexer chooses, index_topk counts as a window does, and the indexer's scores of
- * all tokens before count 2 * index_heads * index_head_dim * keys, forward alone.
+ * all tokens before count 2 * index_heads * index_head_dim * keys, forward alone. Entries are
+ * keys, a token sees those that are whole before it.
  * Each predicted token adds its layer, its projection and the head once more. */
 double ft_model_flop_per_token(const struct ft_model *model, int64_t tp,
 			       int64_t sequence, bool causal);

@@ -74,7 +74,8 @@ enum ft_module {
 	FT_MODULE_ACTIVATION = 64, /* of the MLP or of the experts */
 	FT_MODULE_NORM = 128,
 	FT_MODULE_OPS = 256, /* all but every second product, attention, reductions */
-	FT_MODULE_EXPERTS = 512 /* the routed MLP, whole */
+	FT_MODULE_EXPERTS = 512, /* the routed MLP, whole */
+	FT_MODULE_STREAMS = 1024 /* sums and mixtures of the residual's streams */
 };
 
 /*

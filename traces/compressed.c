@@ -1,0 +1,393 @@
+/*
+ * traces/compressed.c - attention to a window of tokens and to entries that stand for those before it (DeepSeek-V4)
+ *
+ * Queries come from a latent of r numbers, d wide each, with a norm of each head; keys, which are values, from the hidden state.
+ * Every m tokens become an entry: two products make a value and a weight of each token, of two series where entries are chosen, a
+ * softmax over m (2 m) tokens weights them, and a norm and a turn follow. An indexer has entries of its own, scores all of them for
+ * each token, and chooses. Attention reads a window and entries by one kernel; what it made is turned back, and each group of heads
+ * projected to a rank of its own before the output's matrix.
+ *
+ * Source: Megatron Core's deepseek_v4_hybrid_attention.py and csa.py (read 2026-11-30): entries, weights of the indexer and groups
+ * stay in 16 bit whatever the format of others; inputs of the indexer are detached; what a query sees is counted by its length,
+ * not padded; the indexer's products run backward with or without a loss. A softmax over tokens reads
+ * both parts and writes entries, backward it reads both and writes both gradients; as torch.compile makes them they take five
+ * times as long as both parts are read, each way (measurements/probes/h200-2026-12-01-streams-unseen: 3.9 to 7.4 and 3.7 to 13.4).
+ */
+#include "traces/compressed.h"
+
+#include "base/whole.h"
+#include "traces/casts.h"
+#include "traces/indexed.h"
+
+static enum ft_dtype wide(const struct builder *b)
+{
+	return b->plan->precision == FT_FP16 ? FT_FP16 : FT_BF16;
+}
+
+/* A product that stays in 16 bit. */
+static void wide_product(struct builder *b, const char *name, enum ft_layout layout,
+			 struct edges e, int64_t groups)
+{
+	bool was = of_weights(b, layout == FT_WGRAD);
+
+	if (layout != FT_WGRAD || !b->plan->lora.rank)
+		put_product(b, &(struct ft_work){ .kind = FT_GEMM,
+						  .name = name,
+						  .dtype = wide(b),
+						  .gemm = { .layout = layout,
+							    .m = e.m,
+							    .n = e.n,
+							    .k = e.k,
+							    .groups = groups } });
+	of_weights(b, was);
+}
+
+/* Numbers a token of the parts of which entries so wide are made. */
+static int64_t parts_of(const struct ft_layer *l, int64_t width)
+{
+	return (ft_layer_chooses(l) ? 2 : 1) * width;
+}
+
+static void entry_products(struct builder *b, const struct layer_sizes *s,
+			   int64_t width, enum ft_layout layout)
+{
+	for (int part = 0; part < 2; part++)
+		wide_product(b, "entry_parts", layout,
+			     (struct edges){ s->tokens, parts_of(s->l, width), s->h },
+			     1);
+}
+
+/* Parts become entries, or gradients of entries those of parts. */
+static void join_entries(struct builder *b, const struct layer_sizes *s, int64_t width,
+			 bool backward)
+{
+	double parts = 4 * (double)(s->tokens * parts_of(s->l, width));
+	double entries = (double)(s->tokens * width) / (double)s->l->entry_tokens;
+
+	put_memory(b, backward ? "entries_back" : "entries", "copy", 5 * parts,
+		   backward ? 3 : 1);
+	put_bare_norms(b, backward ? "entry_norm_back" : "entry_norm", entries,
+		       2 * (double)width, 1, backward);
+}
+
+/* Keys that a query sees, on average, of a sequence of so many tokens; the kernels of whole numbers. */
+static int64_t seen_of(const struct builder *b, const struct ft_layer *l,
+		       int64_t length)
+{
+	struct ft_layer one = *l;
+	double pairs;
+
+	one.chunk = 0;
+	pairs = ft_layer_pairs(&one, length, l->window, b->model->causal) +
+		ft_layer_entry_pairs(&one, length, b->model->causal);
+	return (int64_t)(pairs / (double)length + 0.5);
+}
+
+/* An attention kernel over each sequence, or over each document of it. */
+static void put_each(struct builder *b, const struct ft_layer *l, struct ft_work *w,
+		     int64_t (*keys)(const struct builder *, const struct ft_layer *,
+				     int64_t))
+{
+	int64_t all = b->plan->sequence;
+	int64_t length = l->chunk && l->chunk < all ? l->chunk : all;
+	int64_t left = all % length;
+
+	w->attention.batch = b->sequences * (all / length);
+	w->attention.queries = length;
+	w->attention.keys = keys(b, l, length);
+	if (w->attention.keys > 0)
+		put_op(b, w, FT_STREAM_COMPUTE, 1);
+	w->attention.batch = b->sequences;
+	w->attention.queries = left;
+	w->attention.keys = left ? keys(b, l, left) : 0;
+	if (w->attention.keys > 0)
+		put_op(b, w, FT_STREAM_COMPUTE, 1);
+}
+
+static int64_t entries_of(const struct builder *b, const struct ft_layer *l,
+			  int64_t length)
+{
+	(void)b;
+	return length / l->entry_tokens;
+}
+
+static void put_scores(struct builder *b, const struct layer_sizes *s,
+		       enum ft_pass pass)
+{
+	const struct ft_layer *l = s->l;
+	struct ft_work w = { .kind = FT_ATTENTION,
+			     .name = pass == FT_PASS_FORWARD ? "index_scores" :
+							       "index_scores_back",
+			     .dtype = b->plan->attention_precision };
+
+	w.attention.pass = pass;
+	w.attention.heads = l->index_heads;
+	w.attention.kv_heads = 1;
+	w.attention.qk_head_dim = l->index_head_dim;
+	w.attention.causal = b->model->causal;
+	w.attention.window = pass == FT_PASS_FORWARD ? 0 : l->index_topk;
+	w.attention.keys_are = FT_KEYS_SCORED;
+	put_each(b, l, &w, entries_of);
+}
+
+/* What the indexer makes of its inputs: queries, entries and a weight for each head. */
+static void index_products(struct builder *b, const struct layer_sizes *s,
+			   enum ft_layout layout)
+{
+	const struct ft_layer *l = s->l;
+
+	put_gemm(b, "index_q", layout, s->tokens, l->index_heads * l->index_head_dim,
+		 l->q_lora_rank);
+	entry_products(b, s, l->index_head_dim, layout);
+	wide_product(b, "index_weights", layout,
+		     (struct edges){ s->tokens, l->index_heads, s->h }, 1);
+}
+
+/* Queries turned and rotated: each reads and writes 2 bytes. */
+static void turn_index(struct builder *b, const struct layer_sizes *s)
+{
+	put_memory(b, "index_rotary", "copy",
+		   8 * (double)(s->tokens * s->l->index_heads * s->l->index_head_dim),
+		   2);
+}
+
+enum { CHOICE_PASSES = 3 }; /* over scores in fp32 */
+
+static void choose_entries(struct builder *b, const struct layer_sizes *s)
+{
+	double scored = ft_layer_scored(s->l, b->plan->sequence, b->model->causal) *
+			(double)b->sequences;
+
+	index_products(b, s, FT_FORWARD);
+	turn_index(b, s);
+	join_entries(b, s, s->l->index_head_dim, false);
+	put_scores(b, s, FT_PASS_FORWARD);
+	put_memory(b, "index_choice", "default", 4 * CHOICE_PASSES * scored,
+		   CHOICE_PASSES);
+}
+
+static bool has_loss(const struct builder *b)
+{
+	return b->plan->indexer_loss && !b->plan->lora.rank;
+}
+
+static void choose_back(struct builder *b, const struct layer_sizes *s)
+{
+	if (has_loss(b))
+		put_scores(b, s, FT_PASS_BACKWARD);
+	join_entries(b, s, s->l->index_head_dim, true);
+	turn_index(b, s);
+	index_products(b, s, FT_WGRAD);
+}
+
+static struct ft_work attention_of(const struct builder *b, const struct layer_sizes *s,
+				   const char *name, enum ft_pass pass)
+{
+	struct ft_work w = { .kind = FT_ATTENTION,
+			     .name = name,
+			     .dtype = b->plan->attention_precision };
+
+	w.attention.pass = pass;
+	w.attention.heads = s->heads;
+	w.attention.kv_heads = 1;
+	w.attention.qk_head_dim = w.attention.v_head_dim = s->l->qk_head_dim;
+	w.attention.keys_are = FT_KEYS_CHOSEN;
+	return w;
+}
+
+/* The loss of an indexer compares its scores with attention's own of what it chose, which are made once more. */
+static void put_target(struct builder *b, const struct layer_sizes *s)
+{
+	struct ft_work w = attention_of(b, s, "index_target", FT_PASS_FORWARD);
+
+	w.attention.v_head_dim = 0;
+	put_each(b, s->l, &w, seen_of);
+}
+
+void compressed_core(struct builder *b, const struct layer_sizes *s, bool backward)
+{
+	struct ft_work w = attention_of(b, s, "attention",
+					backward ? FT_PASS_BACKWARD : FT_PASS_FORWARD);
+
+	if (!backward && ft_layer_chooses(s->l))
+		choose_entries(b, s);
+	put_each(b, s->l, &w, seen_of);
+	if (!backward && ft_layer_chooses(s->l) && has_loss(b))
+		put_target(b, s);
+}
+
+/* Of what attention made, turned back in place, and its gradient. */
+static void turn_back(struct builder *b, const struct layer_sizes *s)
+{
+	put_memory(b, "output_rotary", "copy",
+		   4 * (double)(s->tokens * s->heads * s->l->qk_rope_head_dim), 1);
+}
+
+static void group_product(struct builder *b, const struct layer_sizes *s,
+			  enum ft_layout layout)
+{
+	const struct ft_layer *l = s->l;
+
+	wide_product(b, "out_groups", layout,
+		     (struct edges){ s->tokens * l->out_groups, l->out_rank,
+				     s->out / l->out_groups },
+		     l->out_groups);
+}
+
+static void up_products_of(struct builder *b, const struct layer_sizes *s)
+{
+	int64_t d = s->l->qk_head_dim;
+
+	put_gemm(b, "q_up", FT_FORWARD, s->tokens, s->q, s->l->q_lora_rank);
+	put_bare_norms(b, "qk_norm", (double)(s->tokens * s->q), 2 * (double)d, 1,
+		       false);
+	put_gemm(b, "kv_down", FT_FORWARD, s->tokens, d, s->h);
+	put_bare_norms(b, "latent_norm", (double)(s->tokens * d), 2 * (double)d, 1,
+		       false);
+}
+
+void compressed_up(struct builder *b, const struct layer_sizes *s)
+{
+	up_products_of(b, s);
+	put_rotary(b, s, false);
+}
+
+void compressed_forward(struct builder *b, const struct layer_sizes *s)
+{
+	const struct ft_layer *l = s->l;
+	double latents = (double)(s->tokens * l->q_lora_rank);
+
+	put_gemm(b, "q_down", FT_FORWARD, s->tokens, l->q_lora_rank, s->h);
+	put_bare_norms(b, "latent_norm", latents, 2 * (double)l->q_lora_rank, 1, false);
+	put_norm_cast(b, latents);
+	compressed_up(b, s);
+	if (l->entry_tokens) {
+		entry_products(b, s, l->qk_head_dim, FT_FORWARD);
+		join_entries(b, s, l->qk_head_dim, false);
+	}
+	compressed_core(b, s, false);
+	turn_back(b, s);
+	group_product(b, s, FT_FORWARD);
+	put_cast(b, (double)(s->tokens * l->out_groups * l->out_rank), 1);
+	put_gemm(b, "attention_out", FT_FORWARD, s->tokens, s->h,
+		 l->out_groups * l->out_rank);
+}
+
+static void output_back(struct builder *b, const struct layer_sizes *s)
+{
+	int64_t rank = s->l->out_groups * s->l->out_rank;
+
+	put_cast(b, (double)(s->tokens * s->h), 1);
+	linear_back(b, "attention_out", s->tokens, s->h, rank);
+	group_product(b, s, FT_DGRAD);
+	group_product(b, s, FT_WGRAD);
+	turn_back(b, s);
+}
+
+static void entries_back(struct builder *b, const struct layer_sizes *s)
+{
+	if (!s->l->entry_tokens)
+		return;
+	join_entries(b, s, s->l->qk_head_dim, true);
+	entry_products(b, s, s->l->qk_head_dim, FT_DGRAD);
+	entry_products(b, s, s->l->qk_head_dim, FT_WGRAD);
+}
+
+void compressed_back(struct builder *b, const struct layer_sizes *s)
+{
+	const struct ft_layer *l = s->l;
+	int64_t d = l->qk_head_dim, inputs = l->entry_tokens ? 4 : 2;
+
+	output_back(b, s);
+	compressed_core(b, s, true);
+	if (ft_layer_chooses(l))
+		choose_back(b, s);
+	entries_back(b, s);
+	put_rotary(b, s, true);
+	put_bare_norms(b, "qk_norm_back", (double)(s->tokens * s->q), 2 * (double)d, 1,
+		       true);
+	put_bare_norms(b, "latent_norm_back",
+		       (double)(s->tokens * (d + l->q_lora_rank)), 0, 2, true);
+	put_cast(b, (double)(s->tokens * (s->q + d)), 2);
+	linear_back(b, "q_up", s->tokens, s->q, l->q_lora_rank);
+	linear_back(b, "kv_down", s->tokens, d, s->h);
+	put_cast(b, (double)(s->tokens * l->q_lora_rank), 1);
+	put_input_transpose(b, (double)(s->tokens * s->h));
+	linear_back(b, "q_down", s->tokens, l->q_lora_rank, s->h);
+	/* each product that reads the hidden state adds to its gradient */
+	put_memory(b, "input_sum", "add",
+		   6 * (double)(s->tokens * s->h) * (double)(inputs - 1),
+		   (int)(inputs - 1));
+}
+
+double compressed_flop(const struct builder *b, const struct layer_sizes *s)
+{
+	const struct ft_layer *l = s->l;
+	int64_t all = b->plan->sequence;
+	bool causal = b->model->causal, chooses = ft_layer_chooses(l);
+	double each = (double)b->sequences, d = (double)l->qk_head_dim;
+	double pairs = each * (ft_layer_pairs(l, all, l->window, causal) +
+			       ft_layer_entry_pairs(l, all, causal));
+	double scored = chooses ? each * ft_layer_scored(l, all, causal) : 0;
+
+	return ft_attention_flop(FT_PASS_FORWARD, (double)s->heads * pairs, d,
+				 chooses && has_loss(b) ? 2 * d : d) +
+	       ft_attention_flop(FT_PASS_FORWARD, (double)l->index_heads * scored,
+				 (double)l->index_head_dim, 0);
+}
+
+double compressed_up_products(const struct layer_sizes *s)
+{
+	return (double)(s->q * s->l->q_lora_rank + s->l->qk_head_dim * s->h);
+}
+
+double choice_products(const struct layer_sizes *s)
+{
+	const struct ft_layer *l = s->l;
+
+	return ft_layer_chooses(l) ?
+		       (double)(l->index_heads * l->index_head_dim * l->q_lora_rank +
+				(2 * parts_of(l, l->index_head_dim) + l->index_heads) *
+					s->h) :
+		       0;
+}
+
+/* Of an indexer its queries, weights and entries, or the gradients of these where its loss makes them in the forward pass, the
+ * parts of its entries, and what it chose. */
+static double choice_kept(const struct builder *b, const struct layer_sizes *s)
+{
+	const struct ft_layer *l = s->l;
+	int64_t most = b->plan->sequence / l->entry_tokens;
+	int64_t seen = l->window + (l->index_topk < most ? l->index_topk : most);
+
+	return 2 * (double)(l->index_heads * (l->index_head_dim + 1)) +
+	       4 * (double)parts_of(l, l->index_head_dim) + 4 * (double)seen;
+}
+
+double compressed_kept(const struct builder *b, const struct layer_sizes *s,
+		       unsigned set, double input_width)
+{
+	const struct ft_layer *l = s->l;
+	double q = (double)s->q, d = (double)l->qk_head_dim;
+	double r = (double)l->q_lora_rank, out = (double)s->out;
+	double entries = l->entry_tokens ? 1 / (double)l->entry_tokens : 0;
+	double kept =
+		(2 + input_width) * r; /* latents in front of their norm, behind */
+
+	if (!(set &
+	      FT_MODULE_MLA_UP)) /* in front of norms, and as attention reads them */
+		kept += 2 * 2 * (q + d);
+	kept += 2 * (double)(l->out_groups * l->out_rank);
+	kept += 2 * d * entries +
+		(l->entry_tokens ? 4 * (double)parts_of(l, (int64_t)d) : 0);
+	if (set & FT_MODULE_CORE_ATTENTION)
+		return kept + 2 * out;
+	return kept + 2 * out + 4 * (double)s->heads +
+	       (ft_layer_chooses(l) ? choice_kept(b, s) : 0);
+}
+
+int64_t compressed_tensors(const struct ft_layer *l)
+{
+	/* five matrices, two norms, sinks; of entries two matrices, places and a norm; of an indexer two matrices and its entries */
+	return 8 + (l->entry_tokens ? 4 : 0) + (ft_layer_chooses(l) ? 6 : 0);
+}
