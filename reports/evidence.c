@@ -27,15 +27,25 @@ static const char *on_stack(const struct ft_scenario *s, const struct ft_outcome
 static const char *on_unmeasured(const struct ft_scenario *s,
 				 const struct ft_outcome *o, char text[SENTENCE])
 {
-	const char *gpu = o->gpu_measured ? "" : s->cluster->gpu->name;
-	const char *stack = o->stack_measured ? "" : s->stack->name;
+	const struct {
+		bool measured;
+		const char *is, *what;
+	} lacks[] = {
+		{ o->gpu_measured, "is on the GPU ", s->cluster->gpu->name },
+		{ o->stack_measured, "is under the stack ", s->stack->name },
+		{ o->attention_measured, "has ",
+		  ft_attention_words(o->traits.attention) },
+	};
+	size_t n = 0;
 
-	if (o->gpu_measured && o->stack_measured)
+	for (size_t i = 0; i < 3; i++)
+		if (!lacks[i].measured)
+			n += (size_t)snprintf(text + n, SENTENCE - n, "%s%s%s",
+					      n ? " or " : "No measured run ",
+					      lacks[i].is, lacks[i].what);
+	if (!n)
 		return "";
-	snprintf(text, SENTENCE,
-		 "No measured run %s%s%s%s%s: the range is that of others, made wider.",
-		 gpu[0] ? "is on the GPU " : "", gpu, gpu[0] && stack[0] ? " or " : "",
-		 stack[0] ? "is under the stack " : "", stack);
+	snprintf(text + n, SENTENCE - n, ": the range is that of others, made wider.");
 	return text;
 }
 

@@ -244,6 +244,7 @@ json_t *json_of_outcome(const struct ft_scenario *s, const struct ft_outcome *o,
 	json_object_set_new(j, "nearest_runs", nearest(o));
 	json_put_bool(j, "gpu_measured", o->gpu_measured);
 	json_put_bool(j, "stack_measured", o->stack_measured);
+	json_put_bool(j, "attention_measured", o->attention_measured);
 	json_object_set_new(j, "items", items(o->run));
 	json_object_set_new(j, "stages", stages_json(s, o));
 	json_object_set_new(from, "gpu", provenance_text(s->cluster->gpu->from));

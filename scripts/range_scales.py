@@ -20,7 +20,8 @@ os.chdir(os.path.dirname(os.path.abspath(__file__)) + "/..")
 text = open("study/ranges.yaml").read()
 scales = {k: float(v) for k, v in re.findall(r"^  (\w+): ([\d.]+)$", text, re.M)}
 scales.update((k, float(v)) for k, v in re.findall(r"^(widening|missing_sources): ([\d.]+)", text, re.M))
-WORDS = ("gpu", "generation", "stack", "stack_root", "model", "precision", "sharding", "optimizer", "trained", "offload_state")
+WORDS = ("gpu", "generation", "stack", "stack_root", "model", "precision", "sharding", "optimizer", "trained", "offload_state",
+         "attention")
 words = [k for k in scales if k in WORDS]
 numbers = [k for k in scales if k not in words + ["widening", "missing_sources"]]
 

@@ -241,6 +241,7 @@ bool evidence_ask(const struct ft_evidence *e, const struct ft_traits *of,
 
 		out.gpu_measured |= !strcmp(t->gpu, of->gpu);
 		out.stack_measured |= !strcmp(t->stack, of->stack);
+		out.attention_measured |= !strcmp(t->attention, of->attention);
 	}
 	find_nearest(e, of, &q, &out);
 	find_range(e, of, &q, &out); /* last: it sorts them */

@@ -34,7 +34,7 @@ const struct ft_digest *evidence_digest(const struct ft_evidence *evidence);
 
 struct evidence_answer {
 	double low, high; /* P10 and P90 of ln(measured / predicted) */
-	bool gpu_measured, stack_measured;
+	bool gpu_measured, stack_measured, attention_measured;
 	size_t n_nearest;
 	struct ft_near nearest[FT_NEAREST];
 };

@@ -79,6 +79,7 @@ static bool range(const struct ft_scenario *s, struct ft_outcome *o,
 	o->step_high_s = o->step_s * exp(said.high);
 	o->gpu_measured = said.gpu_measured;
 	o->stack_measured = said.stack_measured;
+	o->attention_measured = said.attention_measured;
 	o->n_nearest = said.n_nearest;
 	memcpy(o->nearest, said.nearest, sizeof(o->nearest));
 	return true;

@@ -23,6 +23,8 @@ static const struct ft_trait traits[] = {
 	  "all weights, or adapters beside frozen ones" },
 	{ "offload_state", false, AT(offload_state),
 	  "what waits on the host, which updates it" },
+	{ "attention", false, AT(attention),
+	  "heads, latents, states, masked-choice, gathered-choice or compressed" },
 	{ "flop_per_token", true, AT(flop_per_token), "model FLOPs of a token" },
 	{ "gpus", true, AT(gpus), "GPUs" },
 	{ "sequence", true, AT(sequence), "tokens per sequence" },
@@ -63,6 +65,51 @@ double trait_distance(const struct ft_trait *trait, const struct ft_traits *a,
 	return fabs(log2(ft_trait_number(trait, a) / ft_trait_number(trait, b)));
 }
 
+static const struct {
+	const char *trait, *words;
+} attentions[] = {
+	{ "heads", "attention of heads alone" },
+	{ "latents", "attention to latents" },
+	{ "states", "layers that carry a state along" },
+	{ "masked-choice", "a mask of chosen tokens" },
+	{ "gathered-choice", "attention to chosen tokens by kernels that gather them" },
+	{ "compressed", "attention to compressed tokens" },
+};
+enum { ATTENTIONS = sizeof(attentions) / sizeof(*attentions) };
+
+/* Its place in the table. */
+static int attention_of(const struct ft_layer *l, bool masks)
+{
+	if (l->compressed)
+		return 5;
+	if (l->index_topk)
+		return masks ? 3 : 4;
+	return l->linear_heads ? 2 : l->kv_lora_rank ? 1 : 0;
+}
+
+const char *ft_attention_trait(const struct ft_model *model,
+			       const struct ft_stack *stack)
+{
+	int most = 0;
+
+	for (int64_t i = 0; i < model->n_layers; i++) {
+		int at = attention_of(&model->layer[i], stack->layout.masked_choice);
+
+		if (at > most)
+			most = at;
+	}
+	return attentions[most].trait;
+}
+
+const char *ft_attention_words(const char *trait)
+{
+	int i = 0;
+
+	while (i < ATTENTIONS - 1 && strcmp(attentions[i].trait, trait) != 0)
+		i++;
+	return attentions[i].words;
+}
+
 struct ft_traits traits_of(const struct ft_scenario *s, const struct ft_run *run)
 {
 	const struct ft_plan *p = s->plan;
@@ -77,6 +124,7 @@ struct ft_traits traits_of(const struct ft_scenario *s, const struct ft_run *run
 		.stack_root = s->stack->root,
 		.unnamed = s->stack->unnamed,
 		.model = experts ? "experts" : "dense",
+		.attention = ft_attention_trait(s->model, s->stack),
 		.precision = ft_dtype_name(p->precision),
 		.sharding = ft_sharding_name(p->sharding),
 		.optimizer = ft_optimizer_name(p->optimizer),
@@ -107,6 +155,7 @@ struct ft_traits traits_copy(struct arena *mem, const struct ft_traits *of)
 	copy.stack = arena_text(mem, of->stack);
 	copy.stack_root = arena_text(mem, of->stack_root);
 	copy.model = arena_text(mem, of->model);
+	copy.attention = arena_text(mem, of->attention);
 	copy.precision = arena_text(mem, of->precision);
 	copy.sharding = arena_text(mem, of->sharding);
 	copy.optimizer = arena_text(mem, of->optimizer);

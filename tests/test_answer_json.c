@@ -211,6 +211,7 @@ static void check(const json_t *j, const struct ft_scenario *s,
 	is(j, "fits", o->fits);
 	is(j, "gpu_measured", o->gpu_measured);
 	is(j, "stack_measured", o->stack_measured);
+	is(j, "attention_measured", o->attention_measured);
 	check_numbers(j, o);
 	check_items(j, o->run);
 	check_nearest(j, o);

@@ -26,6 +26,7 @@ static struct ft_traits plain(void)
 				   .optimizer = "adam",
 				   .trained = "all",
 				   .offload_state = "none",
+				   .attention = "heads",
 				   .flop_per_token = 1e9,
 				   .gpus = 8,
 				   .sequence = 4096,

@@ -8,7 +8,7 @@
 #include "study/traits.h"
 #include "tests/check.h"
 
-enum { DRAWS = 600, RUNS = 24, SOURCES = 6, GROUPS = 5, WORDS = 10, NUMBERS = 9 };
+enum { DRAWS = 600, RUNS = 24, SOURCES = 6, GROUPS = 5, WORDS = 11, NUMBERS = 9 };
 
 static uint64_t seed = 41;
 
@@ -22,6 +22,7 @@ static const char *const names[] = { "gpu",
 				     "optimizer",
 				     "trained",
 				     "offload_state",
+				     "attention",
 				     "flop_per_token",
 				     "gpus",
 				     "sequence",
@@ -74,6 +75,7 @@ static struct ft_traits draw_traits(struct made *m, size_t i)
 				   .optimizer = w[7],
 				   .trained = w[8],
 				   .offload_state = w[9],
+				   .attention = w[10],
 				   .flop_per_token = x[0],
 				   .gpus = x[1],
 				   .sequence = x[2],
@@ -320,7 +322,7 @@ static void check(struct made *m, const char *group, int *refused)
 	struct evidence_answer a;
 	struct ft_error err;
 	struct worked x;
-	bool gpu = false, stack = false;
+	bool gpu = false, stack = false, attention = false;
 
 	work_out(m, group, &x);
 	if (!evidence_ask(&m->e, &of, group, &a, &err)) {
@@ -332,9 +334,11 @@ static void check(struct made *m, const char *group, int *refused)
 	for (size_t i = 0; i < m->e.n; i++) {
 		gpu |= x.speaks[i] && !strcmp(m->word[i][0], of.gpu);
 		stack |= x.speaks[i] && !strcmp(m->word[i][2], of.stack);
+		attention |= x.speaks[i] && !strcmp(m->word[i][10], of.attention);
 	}
 	assert_int_equal(a.gpu_measured, gpu);
 	assert_int_equal(a.stack_measured, stack);
+	assert_int_equal(a.attention_measured, attention);
 	check_nearest(m, &x, &a);
 	check_range(m, &x, &a, own_spread_of(&of));
 }

@@ -111,6 +111,7 @@ static void the_range_is_what_the_evidence_says(const struct step *t)
 	assert_true(t->o->step_low_s < t->o->step_high_s);
 	assert_int_equal(t->o->gpu_measured, said.gpu_measured);
 	assert_int_equal(t->o->stack_measured, said.stack_measured);
+	assert_int_equal(t->o->attention_measured, said.attention_measured);
 	assert_int_equal(t->o->n_nearest, said.n_nearest);
 	assert_memory_equal(t->o->nearest, said.nearest, sizeof(said.nearest));
 }

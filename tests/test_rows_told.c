@@ -148,6 +148,7 @@ static struct ft_traits traits(void)
 				   .optimizer = "adam",
 				   .trained = "all",
 				   .offload_state = "none",
+				   .attention = "heads",
 				   .flop_per_token = 1e9 * n,
 				   .gpus = n,
 				   .sequence = 2 * n,

@@ -16,6 +16,7 @@
 #include "foretoken/models.h"
 #include "foretoken/sim.h"
 #include "foretoken/stacks.h"
+#include "foretoken/study_traits.h"
 #include "foretoken/traces.h"
 
 #ifdef __cplusplus
@@ -103,37 +104,6 @@ const char *ft_scenario_key(size_t i, const char **about);
 /* Its default in words; NULL: what an answer states under `scenario`, or none. */
 const char *ft_scenario_key_usual(const char *path);
 
-/* What makes one training run like another. study/residuals.csv has a column for each
- * but unnamed, whose runs are in study/residuals-unnamed.csv. */
-struct ft_traits {
-	const char *gpu, *generation; /* as communication libraries tell them apart */
-	const char *stack, *stack_root;
-	bool unnamed;	   /* the stack stands for software that nobody named */
-	const char *model; /* dense or experts */
-	const char *precision, *sharding, *optimizer;
-	const char *trained, *offload_state; /* all, or adapters; on the host */
-	double flop_per_token;		     /* of the model, forward and backward */
-	double gpus, sequence;
-	double micro_tokens;  /* that a rank sees in one micro-batch, before tp */
-	double micro_batches; /* of a replica */
-	double tp, pp, cp, ep;
-	double kernel_spread_frac; /* of its step, from its kernels' held-out errors */
-	double host_spread_frac;   /* and from how much hosts differ */
-};
-
-/* A trait: a column of study/residuals.csv and a key of `distance` in study/ranges.yaml.
- * Words are alike or not; numbers are as far apart as the logarithm of their ratio. */
-struct ft_trait {
-	const char *name;
-	bool number;	   /* a double at that offset; else a const char * */
-	size_t at;	   /* in struct ft_traits */
-	const char *about; /* one clause, for people */
-};
-
-size_t ft_trait_table(const struct ft_trait **trait);
-const char *ft_trait_word(const struct ft_trait *trait, const struct ft_traits *of);
-double ft_trait_number(const struct ft_trait *trait, const struct ft_traits *of);
-
 /* A measured run that is like the one predicted. */
 struct ft_near {
 	const char *id, *source;
@@ -194,8 +164,9 @@ struct ft_outcome {
 	double step_low_s, step_high_s;
 	double tokens_low_per_s, tokens_high_per_s;
 	double extrapolated_frac;
-	struct ft_traits traits;	   /* words belong to the scenario */
-	bool gpu_measured, stack_measured; /* some run has this one */
+	struct ft_traits traits; /* words belong to the scenario */
+	bool gpu_measured, stack_measured,
+		attention_measured; /* some run has this one */
 	size_t n_nearest; /* one run of each of the nearest sources, nearest first */
 	struct ft_near nearest[FT_NEAREST];
 	struct ft_cost cost;

@@ -52,6 +52,8 @@ function warnings(a) {
 		list.push("No measured training run has this GPU.");
 	if (!a.stack_measured)
 		list.push("No measured training run has this software stack.");
+	if (!a.attention_measured)
+		list.push("No measured training run has attention of this kind.");
 	for (const k of a.idle_keys)
 		list.push(`${k.key} has an effect only ${k.counts}.`);
 	return list.map((t) => element("p", { class: a.fits ? "note" : "bad" }, t));
