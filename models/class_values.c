@@ -34,6 +34,9 @@ static const struct {
 	{ "hunyuan_v1_moe", "n_shared_experts", "1" },
 	{ "kimi_linear", "first_k_dense_replace", "1" },
 	{ "kimi_linear", "full_attention_interval", "4" },
+	{ "laguna", "first_k_dense_replace", "1" },
+	{ "laguna", "sliding_window_pattern",
+	  "1" }, /* layer_types alone say which see less */
 	{ "lfm2", "block_auto_adjust_ff_dim", "true" },
 	{ "lfm2", "block_ffn_dim_multiplier", "1" },
 	{ "lfm2", "block_multiple_of", "256" },
@@ -69,6 +72,8 @@ static const struct {
 	{ "qwen3_next", "linear_value_head_dim", "128" },
 	{ "qwen3_next", "use_sliding_window", "false" },
 	{ "stablelm", "use_parallel_residual", "false" },
+	{ "step3p5", "first_k_dense_replace", "3" },
+	{ "step3p5", "sliding_window_pattern", "1" },
 };
 
 const char *family_default(const struct family *family, size_t i, const char **value)

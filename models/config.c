@@ -11,6 +11,7 @@
 #include "models/family.h"
 #include "models/layer_lists.h"
 #include "models/layers.h"
+#include "models/padded.h"
 
 /* The family whose layers a map of keys looks like. */
 static const char *likeness(const struct node *map)
@@ -173,6 +174,8 @@ struct node *config_rename(struct arena *mem, const struct family *family,
 			 said_once(map->item[i], key));
 	}
 	config_lift_inside(mem, family, map, out);
+	if (family->padded)
+		padded_cut(mem, out);
 	return out;
 }
 
@@ -267,6 +270,7 @@ static void read_block(struct reader *r, const struct family *family,
 	model->multipliers = family->states_beside;
 	model->layer_scale = family->layer_scale;
 	model->dense_beside = family->dense_beside;
+	model->expert_norm = family->expert_norm;
 	model->layer_input = family->global_heads ?
 				     read_size(r, "hidden_size_per_layer_input", 0, 0) :
 				     0;
@@ -276,6 +280,8 @@ static void read_block(struct reader *r, const struct family *family,
 					  0;
 	model->clamped = family->clamped;
 	model->streams = family->compressed ? read_needed(r, "hc_mult") : 1;
+	model->limits = family->limits;
+	model->wide_gates = family->wide_gates;
 	model->halves = family->halves;
 	model->written_norm = family->written_norm;
 	model->scaled_logits = family->scaled_logits;

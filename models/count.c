@@ -48,7 +48,8 @@ int64_t ft_layer_expert_hidden(const struct ft_model *model,
 
 int ft_layer_norms(const struct ft_model *model, const struct ft_layer *layer)
 {
-	int more = model->layer_input ? 1 : 0;
+	int more =
+		(model->layer_input ? 1 : 0) + (model->expert_norm && layer->experts);
 
 	if (model->dense_beside && layer->experts)
 		return model->norms + 3 + more;

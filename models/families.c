@@ -131,6 +131,8 @@ static const struct family families[] = {
 	{ "deepseek", .experts = EXPERTS_SOME },
 	{ "deepseek_v2", .latent = true, .experts = EXPERTS_SOME },
 	{ "deepseek_v3", .latent = true, .router_bias = true, .experts = EXPERTS_SOME },
+	{ "axk1", .latent = true, .expert_norm = true, .router_bias = true,
+	  .experts = EXPERTS_SOME },
 	{ "deepseek_v32", .latent = true, .indexed = true, .router_bias = true,
 	  .experts = EXPERTS_SOME },
 	{ "deepseek_v4", .compressed = true, .clamped = true, .experts = EXPERTS_SOME },
@@ -152,6 +154,11 @@ static const struct family families[] = {
 	  .router_bias = true, .experts = EXPERTS_SOME },
 	{ "mimo_v2_flash", .qkv_only = true, .local_heads = true, .sinks = true,
 	  .router_bias = true, .experts = EXPERTS_SOME, .joined_rotary = true },
+	{ "laguna", .qk_norm = FT_QK_HEAD, .head_gates = true, .wide_gates = true,
+	  .router_bias = true, .experts = EXPERTS_SOME, .joined_rotary = true },
+	{ "step3p5", .wide_norms = true, .qk_norm = FT_QK_HEAD, .head_gates = true,
+	  .window_heads = true, .padded = true, .limits = true, .router_bias = true,
+	  .experts = EXPERTS_SOME, .joined_rotary = true },
 	{ "granitemoehybrid", .positions = FT_NO_POSITIONS, .states = true,
 	  .shared_alone = true, .experts = EXPERTS_ALL },
 	{ "nemotron_h", .activation = FT_SQUARED_RELU, .positions = FT_NO_POSITIONS,
@@ -198,12 +205,12 @@ static const struct {
 	{ "RefinedWeb", "falcon" },
 	{ "RefinedWebModel", "falcon" },
 	{ "stablelm_epoch", "stablelm" },
+	{ "step3p7", "step3p5" },
 	{ "xverse", "llama" },
 	{ "Yi", "llama" },
 };
 
 #define RECURRENT "recurrent layers are not simulated"
-#define GATES "its gate for each head is not simulated"
 #define HYPER "its hyper-connections are not simulated"
 #define ENCODER "it is an encoder; decoder-only models are simulated"
 #define HAS_ENCODER "it has an encoder; decoder-only models are simulated"
@@ -222,12 +229,9 @@ static const struct {
 	{ "nemotron-nas", "its layers of different widths are not simulated" },
 	{ "openelm", "its layers of different widths are not simulated" },
 	{ "llada", "it fills in masked tokens; decoder-only models are simulated" },
-	{ "laguna", GATES },
-	{ "step3p", GATES },
 	{ "hy_v4", HYPER },
 	{ "glm5_next", HYPER },
 	{ "qwen4_exp", "its tables of n-grams are not simulated" },
-	{ "axk1", "its norm behind experts is not simulated" },
 	{ "inkling", "its relative positions are not simulated" },
 	{ "zaya", "its convolutions before attention are not simulated" },
 	{ "longcat_flash", "its layers of two attentions are not simulated" },

@@ -60,8 +60,13 @@ struct family {
 	bool indexed;	 /* of chosen tokens: an indexer beside it */
 	bool compressed; /* attention to compressed tokens, in streams of the residual */
 	bool gated_output; /* attention's output times a gate */
-	bool shared_gate;  /* the shared expert's output times a gate */
-	bool value_norm, layer_scale, dense_beside; /* as of ft_model */
+	bool head_gates; /* the same by a product of its own, for each head or number */
+	bool wide_gates; /* which are made in fp32 */
+	bool window_heads; /* layers with a window have heads of another number */
+	bool padded;	   /* lists go on with the layers of predicted tokens */
+	bool limits; /* its MLPs limit gates and values, by operations, whatever to */
+	bool shared_gate; /* the shared expert's output times a gate */
+	bool value_norm, layer_scale, dense_beside, expert_norm; /* as of ft_model */
 	bool global_heads; /* layers without a window have heads of their own kind */
 	bool local_heads; /* layers with a window have; values of a width of their own */
 	bool sinks;	  /* a number for each head in the softmax */
@@ -117,7 +122,7 @@ const char *family_common(size_t i);
 
 /* Which models have it: all kinds, those with routed experts, those with latent attention,
  * those whose global layers have heads of their own, those whose local layers have, and so on; SWITCHED: those whose key heads a switch says, TABLED: with learned positions. */
-/* INSIDE: a map whose keys are read under names with a dot. */
+/* HEADED: those whose layers have heads and gates of their own, PADDED: whose lists go on. INSIDE: a map whose keys are read under names with a dot. */
 enum family_key_of {
 	ANY,
 	ROUTED,
@@ -130,6 +135,8 @@ enum family_key_of {
 	BESIDE,
 	INDEXED,
 	COMPRESSED,
+	HEADED,
+	PADDED,
 	SWITCHED,
 	FALCON,
 	TABLED,

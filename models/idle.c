@@ -61,6 +61,8 @@ static const struct {
 	{ BESIDE, offsetof(struct family, states_beside), "falcon_h1" },
 	{ INDEXED, offsetof(struct family, indexed), "deepseek_v32" },
 	{ COMPRESSED, offsetof(struct family, compressed), "deepseek_v4" },
+	{ HEADED, offsetof(struct family, head_gates), "laguna" },
+	{ PADDED, offsetof(struct family, padded), "step3p5" },
 };
 static const struct {
 	const char *key;
@@ -71,6 +73,9 @@ static const struct {
 	{ "index_topk", offsetof(struct family, compressed) },
 	{ "q_lora_rank", offsetof(struct family, compressed) },
 	{ "qk_rope_head_dim", offsetof(struct family, compressed) },
+	{ "swa_head_dim", offsetof(struct family, window_heads) },
+	{ "swa_num_attention_heads", offsetof(struct family, window_heads) },
+	{ "swa_num_key_value_heads", offsetof(struct family, window_heads) },
 	{ "v_head_dim", offsetof(struct family, local_heads) },
 };
 

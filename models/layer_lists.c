@@ -69,6 +69,12 @@ bool laid_upon(const struct reader *r, const char *key)
 	       (!r->base || strcmp(n->mark.file, r->base) != 0);
 }
 
+void check_hidden(struct reader *r, const char *key, const char *by)
+{
+	if (laid_upon(r, key) && read_has(r, by))
+		reader_fail(r, key, "does nothing beside %s; say null for that", by);
+}
+
 bool said_beside(const struct reader *r, const struct node *taken,
 		 const struct node *other)
 {

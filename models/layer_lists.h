@@ -28,6 +28,9 @@ const struct node *read_word_list(struct reader *r, const char *key,
 /* Does the scenario say it, upon a file or alone? */
 bool laid_upon(const struct reader *r, const char *key);
 
+/* A scenario's key that another one hides: a factor of which a width is not made, or a number beside one for each layer. */
+void check_hidden(struct reader *r, const char *key, const char *by);
+
 /* Were both said, and neither upon the other? What a scenario lays upon a file overrides what the file says; the values
  * that a class has for what a config leaves out (config_complete) contradict nothing. */
 bool said_beside(const struct reader *r, const struct node *taken,

@@ -10,6 +10,7 @@
 #include "models/family.h"
 #include "models/indexer.h"
 #include "models/layer_lists.h"
+#include "models/own_heads.h"
 #include "models/reach.h"
 #include "models/routed.h"
 
@@ -43,14 +44,6 @@ static int64_t kv_heads(struct reader *r, enum few_heads few, int64_t heads)
 	return read_size(r, "num_key_value_heads", 1, heads);
 }
 
-static void check_groups(struct reader *r, const char *key, const struct ft_layer *l)
-{
-	if (l->kv_heads > l->heads || l->heads % l->kv_heads)
-		reader_fail(r, key,
-			    "num_attention_heads %lld is not a multiple of %lld",
-			    (long long)l->heads, (long long)l->kv_heads);
-}
-
 static void read_plain(struct reader *r, const struct family *family,
 		       const struct ft_model *model, struct ft_layer *layer)
 {
@@ -66,14 +59,7 @@ static void read_plain(struct reader *r, const struct family *family,
 			    "head_dim must be given",
 			    (long long)model->hidden_size, (long long)layer->heads);
 	else
-		check_groups(r, "num_key_value_heads", layer);
-}
-
-/* A scenario's key that another one hides: a factor of which a width is not made. */
-static void check_hidden(struct reader *r, const char *key, const char *by)
-{
-	if (laid_upon(r, key) && read_has(r, by))
-		reader_fail(r, key, "does nothing beside %s; say null for that", by);
+		heads_check_groups(r, "num_key_value_heads", layer);
 }
 
 static int64_t read_width(struct reader *r, const struct ft_model *model)
@@ -364,31 +350,6 @@ static void set_globals(struct reader *r, const struct ft_model *model,
 	share_keys(r, model->n_layers, layer);
 }
 
-/* Layers with a window have heads of another number and width, and sinks (MiMo-V2). Where its class says nothing it has
- * twice the key heads there: Transformers' modular_mimo_v2_flash.py (read 2026-11-28). */
-static void set_locals(struct reader *r, const struct ft_model *model,
-		       struct ft_layer *layer)
-{
-	struct ft_layer all = layer[0], local = all;
-	bool sinks = read_bool(r, "add_swa_attention_sink_bias", true);
-	bool others = read_bool(r, "add_full_attention_sink_bias", false);
-
-	local.heads = read_size(r, "swa_num_attention_heads", 1, all.heads);
-	local.kv_heads = read_size(r, "swa_num_key_value_heads", 1, 2 * all.kv_heads);
-	local.qk_head_dim = read_size(r, "swa_head_dim", 1, all.qk_head_dim);
-	local.v_head_dim = read_size(r, "swa_v_head_dim", 1, all.v_head_dim);
-	check_groups(r, "swa_num_key_value_heads", &local);
-	for (int64_t i = 0; i < model->n_layers; i++) {
-		layer[i].sinks = layer[i].window ? sinks : others;
-		if (!layer[i].window)
-			continue;
-		layer[i].heads = local.heads;
-		layer[i].kv_heads = local.kv_heads;
-		layer[i].qk_head_dim = local.qk_head_dim;
-		layer[i].v_head_dim = local.v_head_dim;
-	}
-}
-
 /* Layers of a state space alone, whose heads are the model's. */
 static void set_states(struct reader *r, const struct ft_model *model, size_t n,
 		       struct ft_layer *layer)
@@ -453,8 +414,7 @@ struct ft_layer *layers_read(struct arena *mem, struct reader *r,
 		indexer_set(r, model, layer);
 	if (family->global_heads)
 		set_globals(r, model, layer);
-	if (family->local_heads)
-		set_locals(r, model, layer);
+	heads_set(r, family, model, layer);
 	if (family->states_beside)
 		set_beside(r, model, layer);
 	return layer;

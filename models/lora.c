@@ -74,7 +74,7 @@ struct ft_lora_shape ft_lora_shape(const struct ft_model *model, int64_t layer,
 	q += model->gated_output ? q : 0;
 	switch (target) {
 	case FT_LORA_QKV:
-		return (struct ft_lora_shape){ h, q + k + v };
+		return (struct ft_lora_shape){ h, q + k + v + l->output_gates };
 	case FT_LORA_Q:
 		return (struct ft_lora_shape){ h, q };
 	case FT_LORA_K:

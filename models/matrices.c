@@ -117,6 +117,7 @@ static void put_attention(struct list *to, const struct ft_model *m,
 	    l->shares_kv ? 0 : l->kv_heads * l->qk_head_dim, h, 1);
 	put(to, FT_OF_ATTENTION, FT_SPLIT_OUTPUTS,
 	    l->shares_kv || l->values_are_keys ? 0 : l->kv_heads * l->v_head_dim, h, 1);
+	put(to, FT_OF_ATTENTION, FT_SPLIT_OUTPUTS, l->output_gates, h, 1);
 	put(to, FT_OF_ATTENTION, FT_SPLIT_INPUTS, h, l->heads * l->v_head_dim, 1);
 	if (l->states_beside)
 		put_linear(to, l, h);

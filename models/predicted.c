@@ -4,6 +4,7 @@
 #include "base/reader.h"
 #include "models/family.h"
 #include "models/layers.h"
+#include "models/padded.h"
 
 /* Is a layer what a pattern of one or two letters says? */
 static bool pictured(const struct ft_layer *l, const char *pattern)
@@ -49,6 +50,8 @@ int64_t layers_predicted(struct reader *r, const struct family *family,
 
 	if (family->compressed)
 		return first_that_sees_least(model);
+	if (family->padded)
+		return padded_predicted(r, model);
 	if (family->local_heads && model->predicted)
 		reader_fail(
 			r, "num_nextn_predict_layers",

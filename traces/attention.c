@@ -286,7 +286,7 @@ int64_t qkv_count(const struct builder *b, const struct layer_sizes *s)
 {
 	if (s->linear || s->l->kv_lora_rank || joins_qkv(b))
 		return 1;
-	return 1 + (own_k(s) > 0) + (s->kv > own_k(s));
+	return 1 + (own_k(s) > 0) + (s->kv > own_k(s)) + (s->gates > 0);
 }
 
 void qkv_enter(struct builder *b, const struct layer_sizes *s)
@@ -395,11 +395,13 @@ void qkv_products(struct builder *b, const struct layer_sizes *s, enum ft_layout
 		put_gemm(b, "q_up", layout, s->tokens, s->q,
 			 l->q_lora_rank ? l->q_lora_rank : s->h);
 	} else if (joins_qkv(b)) {
-		put_gemm(b, "qkv", layout, s->tokens, s->q + s->gate + s->kv, s->h);
+		put_gemm(b, "qkv", layout, s->tokens, s->q + s->gate + s->kv + s->gates,
+			 s->h);
 	} else {
 		put_gemm(b, "q", layout, s->tokens, s->q + s->gate, s->h);
 		put_gemm(b, "k", layout, s->tokens, own_k(s), s->h);
 		put_gemm(b, "v", layout, s->tokens, s->kv - own_k(s), s->h);
+		put_gemm(b, "attention_gate", layout, s->tokens, s->gates, s->h);
 	}
 }
 

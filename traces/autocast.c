@@ -68,7 +68,7 @@ static double further(const struct builder *b, const struct layer_sizes *s)
 	bool one = s->linear || s->l->kv_lora_rank || joins_qkv(b) || s->l->shares_kv;
 	bool shared = mlp && s->beside && b->model->norms < 2; /* the MLP's, too */
 
-	return (one ? 0 : 2) + (shared ? 1 : 0) +
+	return (one ? 0 : 2) + (!one && s->gates ? 1 : 0) + (shared ? 1 : 0) +
 	       (mlp && gated && !joins_gate_up(b) ? 1 : 0);
 }
 

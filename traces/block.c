@@ -3,6 +3,7 @@
 #include "traces/block.h"
 #include "traces/casts.h"
 #include "traces/compressed.h"
+#include "traces/gates.h"
 #include "traces/indexed.h"
 #include "traces/mixers.h"
 #include "traces/streams.h"
@@ -232,6 +233,7 @@ static void attention_middle(struct builder *b, const struct layer_sizes *s)
 	choose_tokens(b, s);
 	attention_core(b, s, false);
 	put_memory(b, "output_gate", "swiglu", 6 * (double)(s->tokens * s->gate), 1);
+	output_gates(b, s, false);
 	put_element(b, s, "transpose", by_operation(b) ? "strided" : "copy",
 		    r->shuffle);
 }
@@ -361,6 +363,7 @@ static void middle_back(struct builder *b, const struct layer_sizes *s)
 	}
 	put_memory(b, "output_gate_back", "swiglu", 10 * (double)(s->tokens * s->gate),
 		   1);
+	output_gates(b, s, true);
 	choice_back(b, s);
 	attention_core(b, s, true);
 	latent_join(b, s, true);
@@ -393,7 +396,7 @@ void attention_back(struct builder *b, const struct layer_sizes *s)
 	adapters(b, s, SITE_OUT, true);
 	middle_back(b, s);
 	adapters(b, s, SITE_QKV, true);
-	put_cast(b, (double)(s->tokens * (s->q + s->gate + s->kv)), 1);
+	put_cast(b, (double)(s->tokens * (s->q + s->gate + s->kv + s->gates)), 1);
 	column_back(b, s, qkv_features(b, s), qkv_count(b, s), qkv_products);
 	latent_back(b, s);
 	put_first_norm_back(b, s);

@@ -13,9 +13,10 @@ struct layer_sizes {
 	int64_t tokens, part; /* of the rank; of its slice under sequence parallelism */
 	int64_t h, heads, kv_heads, q, k, v, out, f, kv; /* kv: k + v; k: it is both */
 	int64_t gate; /* of attention's output, as wide as q; 0: none */
-	bool beside;  /* attention and MLP read the same input, and are summed once */
-	bool shared;  /* f is the shared expert's */
-	bool linear;  /* heads are of what stands in attention's place or beside it */
+	int64_t gates; /* of attention's output by a product of their own, a head or a number each; 0: none */
+	bool beside; /* attention and MLP read the same input, and are summed once */
+	bool shared; /* f is the shared expert's */
+	bool linear; /* heads are of what stands in attention's place or beside it */
 };
 
 struct layer_sizes sizes_of(const struct builder *b, int64_t layer);
@@ -40,6 +41,8 @@ void put_norm(struct builder *b, const struct layer_sizes *s, const char *name,
 void put_first_norm_back(struct builder *b, const struct layer_sizes *s);
 /* The norms that a layer has beyond the two before its halves: gemma's, behind them. */
 void put_norm_behind(struct builder *b, const struct layer_sizes *s, bool backward);
+/* The same behind an MLP, where there may be one of routed layers alone. */
+void put_norm_behind_mlp(struct builder *b, const struct layer_sizes *s, bool backward);
 void put_dropout(struct builder *b, const struct layer_sizes *s, bool backward);
 
 /* joined.c: are these one product? What gradients of its parts take, and of heads turned in part;
@@ -103,7 +106,8 @@ void experts_activate(struct builder *b, const struct ft_layer *l); /* again */
 
 /* recompute.c: modules that selective recomputation runs again */
 unsigned recomputed_modules(const struct builder *b);
-bool output_is_needed(const struct builder *b); /* of an MLP, by a backward */
+/* Of a layer's MLP, by a backward? */
+bool output_is_needed(const struct builder *b, const struct ft_layer *l);
 /* Does a layer that runs again stop in front of its MLP's last product, or of the sum of its experts by a mask? */
 bool stops_inside_mlp(const struct builder *b, const struct layer_sizes *s);
 bool may_stop_inside_mlp(const struct builder *b, const struct layer_sizes *s);

@@ -27,8 +27,8 @@ enum { PRODUCTS = 8 };
 struct chosen {
 	const char *name;
 	int64_t n, k;
-	double part; /* of the rank's tokens */
-	bool last, kept, asked;
+	double part;		      /* of the rank's tokens */
+	bool last, read, kept, asked; /* read: by a backward, though the last */
 };
 
 struct choice {
@@ -68,13 +68,15 @@ static void add_attention(const struct builder *b, const struct layer_sizes *s,
 			->part = part;
 		add(c, "kv_up", up, l->kv_lora_rank, false);
 	} else if (joins_qkv(b)) {
-		add(c, "qkv", s->q + s->gate + s->kv, s->h, biased);
+		add(c, "qkv", s->q + s->gate + s->kv + s->gates, s->h, biased);
 	} else {
 		add(c, "q", s->q + s->gate, s->h, biased);
 		if (own_k(s))
 			add(c, "k", own_k(s), s->h, biased);
 		if (s->kv > own_k(s))
 			add(c, "v", s->kv - own_k(s), s->h, biased);
+		if (s->gates)
+			add(c, "attention_gate", s->gates, s->h, false);
 	}
 	add(c, OUT, s->h, s->out, b->model->out_bias);
 }
@@ -84,6 +86,7 @@ static void add_mlp(const struct builder *b, const struct layer_sizes *s,
 {
 	bool gated = b->model->activation == FT_SWIGLU;
 	bool biased = b->model->mlp_bias && !s->shared;
+	struct chosen *down;
 
 	if (gated && !joins_gate_up(b)) {
 		add(c, s->shared ? "shared_up" : "gate", s->f, s->h, biased);
@@ -95,7 +98,9 @@ static void add_mlp(const struct builder *b, const struct layer_sizes *s,
 				"up",
 		    gated ? 2 * s->f : s->f, s->h, biased);
 	}
-	add(c, s->shared ? "shared_down" : "down", s->h, s->f, biased)->last = true;
+	down = add(c, s->shared ? "shared_down" : "down", s->h, s->f, biased);
+	down->last = true;
+	down->read = output_is_needed(b, s->l);
 }
 
 /* The MLP that all tokens go through, which may be a shared expert, or none. */
@@ -130,8 +135,7 @@ static bool is_dead(const struct builder *b, const struct chosen *p)
 {
 	bool row = p->last || !strcmp(p->name, OUT);
 
-	return compiles(b) &&
-	       ((p->last && !output_is_needed(b)) || (row && scatters(b)));
+	return compiles(b) && ((p->last && !p->read) || (row && scatters(b)));
 }
 
 bool chosen_stops(const struct builder *b, const struct layer_sizes *s)
@@ -147,7 +151,7 @@ static bool runs_again(const struct builder *b, const struct layer_sizes *s,
 
 static double scattered_kept(const struct builder *b, const struct layer_sizes *s)
 {
-	bool behind = !compiles(b) || output_is_needed(b);
+	bool behind = !compiles(b) || output_is_needed(b, s->l);
 	int sums = !s->beside + (ft_layer_has_mlp(s->l) && behind);
 
 	return scatters(b) ?

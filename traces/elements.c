@@ -5,6 +5,7 @@
  */
 #include "traces/autocast.h"
 #include "traces/block.h"
+#include "traces/gates.h"
 
 double norm_kept(const struct builder *b)
 {
@@ -118,6 +119,8 @@ void put_activation(struct builder *b, const struct layer_sizes *s, const char *
 	const struct recipe *r = recipe_of(b);
 	const struct written *w = written_activation(b);
 
+	put_limits(b, backward ? "clamp_back" : "clamp", (double)(s->tokens * s->f),
+		   false, backward);
 	if (gates_apart(b))
 		put_element(b, s, name, "swiglu", tanh_gate[backward]);
 	else if (b->model->activation == FT_SWIGLU && gates_by_operations(b))
@@ -234,11 +237,23 @@ void put_dropout(struct builder *b, const struct layer_sizes *s, bool backward)
 			   (apart ? 5 : 1) * (double)(s->h * s->part), apart);
 }
 
-void put_norm_behind(struct builder *b, const struct layer_sizes *s, bool backward)
+static void norm_behind(struct builder *b, const struct layer_sizes *s, bool backward)
 {
 	const struct recipe *r = norm_recipe(b);
 
+	put_norm(b, s, backward ? "norm_behind_back" : "norm_behind",
+		 backward ? r->norm_back : r->norm);
+}
+
+void put_norm_behind(struct builder *b, const struct layer_sizes *s, bool backward)
+{
 	if (b->model->norms > 2)
-		put_norm(b, s, backward ? "norm_behind_back" : "norm_behind",
-			 backward ? r->norm_back : r->norm);
+		norm_behind(b, s, backward);
+}
+
+void put_norm_behind_mlp(struct builder *b, const struct layer_sizes *s, bool backward)
+{
+	put_norm_behind(b, s, backward);
+	if (b->model->expert_norm && s->l->experts)
+		norm_behind(b, s, backward);
 }

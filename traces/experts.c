@@ -14,6 +14,7 @@
 #include "traces/beside.h"
 #include "traces/block.h"
 #include "traces/casts.h"
+#include "traces/gates.h"
 #include "traces/masked.h"
 #include "traces/routed.h"
 
@@ -213,6 +214,8 @@ static void put_clamp(struct builder *b, const struct routed *r, bool backward)
 {
 	const struct recipe *c = recipe_of(b);
 
+	put_limits(b, backward ? "expert_clamp_back" : "expert_clamp",
+		   experts_width(b) * (double)(r->copies * r->width), true, backward);
 	if (!b->model->clamped || !r->gated || b->plan->fused_experts)
 		return;
 	put_moved(b, backward ? "expert_clamp_back" : "expert_clamp", "add",

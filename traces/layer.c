@@ -36,7 +36,7 @@ static void forward_end(struct builder *b, const struct layer_sizes *s)
 
 	if (s->l->experts)
 		experts_return(b, s->l);
-	put_norm_behind(b, s, false);
+	put_norm_behind_mlp(b, s, false);
 	put_dropout(b, s, false);
 	if (has_streams(b))
 		streams_out(b, s, false);
@@ -176,7 +176,7 @@ static void mlp_again(struct builder *b, const struct layer_sizes *s, unsigned s
 		up_products(b, s, FT_FORWARD);
 	if (set & (FT_MODULE_ACTIVATION | FT_MODULE_MLP_DOWN))
 		activate(b, s);
-	if (set & FT_MODULE_MLP_DOWN && output_is_needed(b))
+	if (set & FT_MODULE_MLP_DOWN && output_is_needed(b, s->l))
 		put_gemm(b, "down", FT_FORWARD, s->tokens, s->h, s->f);
 }
 
@@ -253,7 +253,7 @@ static void backward_begin(struct builder *b, const struct layer_sizes *s)
 		return;
 	streams_out(b, s, true);
 	put_dropout(b, s, true);
-	put_norm_behind(b, s, true);
+	put_norm_behind_mlp(b, s, true);
 	if (!s->l->experts) {
 		mlp_back(b, s);
 		return;

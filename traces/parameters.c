@@ -23,10 +23,11 @@ static int64_t attention_tensors(const struct builder *b, const struct ft_layer 
 {
 	const struct ft_model *m = b->model;
 	int64_t own = l->shares_kv ? 0 : l->values_are_keys ? 1 : 2;
+	int64_t gates = l->output_gates && !joins_qkv(b); /* without a bias */
 	int64_t inputs = joins_qkv(b) ? 1 : 1 + own;
 	/* of a state space beside: in, taps, their biases, three numbers a head, out, a norm */
 	int64_t states = l->states_beside ? 7 + !l->bare_states : 0;
-	int64_t n = inputs + 1 + states;
+	int64_t n = inputs + gates + 1 + states;
 
 	if (l->short_conv) /* in, taps, out */
 		return 3;

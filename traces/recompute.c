@@ -118,9 +118,10 @@ unsigned recomputed_modules(const struct builder *b)
 	return selected_modules(b->plan, b->stack);
 }
 
-bool output_is_needed(const struct builder *b)
+bool output_is_needed(const struct builder *b, const struct ft_layer *l)
 {
-	return b->model->norms > 2 || drops_out(b);
+	return b->model->norms > 2 || (b->model->expert_norm && l->experts) ||
+	       drops_out(b);
 }
 
 bool may_stop_inside_mlp(const struct builder *b, const struct layer_sizes *s)
@@ -129,7 +130,7 @@ bool may_stop_inside_mlp(const struct builder *b, const struct layer_sizes *s)
 		b->plan->lora.rank > 0 && b->plan->lora.targets & 1U << FT_LORA_DOWN;
 
 	return (s->f || (s->l->experts && dispatches_by_mask(b))) &&
-	       !output_is_needed(b) && !adapted;
+	       !output_is_needed(b, s->l) && !adapted;
 }
 
 bool stops_inside_mlp(const struct builder *b, const struct layer_sizes *s)
@@ -216,7 +217,8 @@ static double selected_products(const struct builder *b, const struct layer_size
 		again += chosen_products(b, s) + (s->l->experts ? routed : 0);
 	if (set & (FT_MODULE_MLP | FT_MODULE_MLP_UP))
 		again += (m->activation == FT_SWIGLU ? 2 : 1) * mlp;
-	if (set & FT_MODULE_MLP || (set & FT_MODULE_MLP_DOWN && output_is_needed(b)))
+	if (set & FT_MODULE_MLP ||
+	    (set & FT_MODULE_MLP_DOWN && output_is_needed(b, s->l)))
 		again += mlp;
 	if (set & FT_MODULE_EXPERTS && s->l->experts)
 		again += ft_layer_dense_parameters(m, layer) / tp +

@@ -23,6 +23,7 @@
 #include "traces/casts.h"
 #include "traces/chosen.h"
 #include "traces/compressed.h"
+#include "traces/gates.h"
 #include "traces/indexed.h"
 #include "traces/layer_input.h"
 #include "traces/masked.h"
@@ -64,6 +65,8 @@ static double second_kept(const struct builder *b, const struct ft_layer *l,
  * output and two factors besides one of them. A compiler clamps again. */
 static double clamp_kept(const struct builder *b)
 {
+	if (b->model->limits)
+		return limits_gates(b) ? 4 : 0;
 	if (!b->model->clamped || b->plan->fused_experts)
 		return 0;
 	if (has_compiled_gates(b))
@@ -89,7 +92,7 @@ static double width_kept(const struct builder *b, const struct ft_layer *l,
 	double first = gated ? gates + (apart ? 2 : 0) : 2 + gelu_kept(b);
 	double second = second_kept(b, l, set);
 
-	if (l->experts && !(set & FT_MODULE_ACTIVATION))
+	if ((l->experts || b->model->limits) && !(set & FT_MODULE_ACTIVATION))
 		first += clamp_kept(b);
 	if (set & FT_MODULE_MLP_UP)
 		first -= gated ? gates : 2;
@@ -238,6 +241,9 @@ static double other_saved(const struct builder *b, const struct layer_sizes *s,
 		more += (2 + operations) *
 			(double)(s->q + own_k(s) +
 				 (b->model->value_norm ? s->kv - own_k(s) : 0));
+	if (b->model->expert_norm && s->l->experts)
+		more += h;
+	more += output_gates_kept(b, s);
 	more += operations / 2 * h * (double)norms + beside_kept(b, s) +
 		sinks_kept(b, s, set) + layer_input_kept(b, s);
 	if (is_masked(b, s->l) && !(set & FT_MODULE_CORE_ATTENTION))

@@ -42,6 +42,7 @@ struct layer_sizes sizes_of(const struct builder *b, int64_t layer)
 		s.v = 0;
 	}
 	s.gate = b->model->gated_output ? s.q : 0;
+	s.gates = l->output_gates / tp;
 	if (!ft_layer_attends(l))
 		set_linear(&s, tp);
 	s.kv = l->shares_kv ? 0 : s.k + (l->values_are_keys ? 0 : s.v);

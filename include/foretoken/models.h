@@ -85,6 +85,8 @@ struct ft_layer {
 	bool short_conv; /* a gated convolution, which has no rule: its channels are linear_heads, one wide */
 	bool states_beside; /* a state space beside attention, on the same input, their outputs added */
 	bool bare_states; /* no norm behind the state space */
+	int64_t output_gates; /* numbers that multiply attention's output, one a head or one each, by a product of
+			       * their own; 0: none, or of the model's gated_output */
 	int64_t intermediate; /* width of a dense MLP; 0 in a routed layer and where there is no MLP */
 	int64_t experts; /* routed experts; 0: dense */
 	int64_t experts_per_token;
@@ -130,11 +132,13 @@ struct ft_model {
 	bool embedding_norm;	     /* a norm on the embedded tokens */
 	bool parallel;		     /* attention and MLP side by side, added up once */
 	bool gated_output;	     /* attention's output times a gate, as wide as q */
+	bool wide_gates;	     /* layers' output_gates are made in fp32 */
 	bool shared_gate;	     /* the shared expert's output times a gate */
 	bool value_norm;  /* with qk_norm: one of values, too, without weights */
 	bool layer_scale; /* each layer's output times a number that is not trained */
 	bool dense_beside; /* what experts share is an MLP with a norm behind it; experts have
 			     * one in front and one behind, and the router's has none to share */
+	bool expert_norm; /* a norm behind the sum of experts, in layers that have some */
 	int64_t layer_input; /* width of what each layer reads of a token by itself (per-layer
 			       * embeddings), from a table as wide for all layers; 0: none */
 	int64_t layer_input_rows; /* of that table */
@@ -142,11 +146,12 @@ struct ft_model {
 	bool value_scale;	  /* values times a number */
 	bool multipliers;	  /* products' inputs and outputs times numbers (muP) */
 	bool clamped;		  /* both inputs of the experts' gate, before it */
-	bool tanh_gate;		  /* the MLP's gate is a GELU's approximation */
-	bool all_experts;	  /* in the class each expert computes all tokens */
-	bool halves;		  /* a framework's layer is one of ours' halves */
-	bool scaled_rope;	  /* rotary positions that also scale what they turn */
-	bool scaled_logits;	  /* times a number */
+	bool limits; /* both inputs of the product of any MLP's gate, behind its SiLU, by operations */
+	bool tanh_gate;		   /* the MLP's gate is a GELU's approximation */
+	bool all_experts;	   /* in the class each expert computes all tokens */
+	bool halves;		   /* a framework's layer is one of ours' halves */
+	bool scaled_rope;	   /* rotary positions that also scale what they turn */
+	bool scaled_logits;	   /* times a number */
 	bool score_cap, logit_cap; /* tanh on scores, on logits */
 	bool causal;		   /* a token does not see those behind it */
 	int64_t streams; /* of the residual, which each half of a layer mixes anew (manifold-constrained hyper-connections,
