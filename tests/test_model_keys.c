@@ -36,6 +36,7 @@ static const struct {
 	{ "first_k_dense_replace", "deepseek-v3", "5" },
 	{ "full_attention_interval", "qwen3-next-80b-a3b", "2" },
 	{ "full_attn_layers", "kimi-linear-48b-a3b", "[4]" },
+	{ "gating", "laguna-xs.2", "per-element" },
 	{ "global_head_dim", "gemma4-31b", "256" },
 	{ "hc_mult", "deepseek-v4-flash", "2" },
 	{ "head_dim", "llama3-8b", "64" },
@@ -84,6 +85,7 @@ static const struct {
 	{ "no_bias", "opt-6.7b", "true" },
 	{ "no_rope_layers", "llama4-scout", "[1]" },
 	{ "num_attention_heads", "llama3-8b", "64" },
+	{ "num_attention_heads_per_layer", "laguna-xs.2", "[48]" },
 	{ "num_experts_per_tok", "qwen3-30b-a3b", "4" },
 	{ "num_global_key_value_heads", "gemma4-31b", "8" },
 	{ "num_hidden_layers", "llama3-8b", "4" },
@@ -121,14 +123,19 @@ static const struct {
 	{ "vocab_size_multiple", "llama3-8b", "1000" },
 	/* names, or read under other names, or refused when they would matter; and a list of 52 words and a key that
 	 * needs another beside it, for which see tests/test_state_space.c; letters of all layers: tests/test_indexed.c; entries of
-	 * other sizes, which two keys say alike: tests/test_compressed.c */
+	 * other sizes, which two keys say alike: tests/test_compressed.c; what is said twice, or of predicted tokens:
+	 * tests/test_head_gates.c */
+	{ "attention_other_setting", NULL, NULL },
 	{ "attn_res_block_size", NULL, NULL },
 	{ "conv_bias", NULL, NULL },
 	{ "enable_moe_block", NULL, NULL },
+	{ "gating_types", NULL, NULL },
 	{ "ffn_config", NULL, NULL },
 	{ "layers_block_type", NULL, NULL },
 	{ "linear_attn_config", NULL, NULL },
 	{ "mtp_hybrid_override_pattern", NULL, NULL },
+	{ "mtp_layer_types", NULL, NULL },
+	{ "mtp_mlp_layer_types", NULL, NULL },
 	{ "model_type", NULL, NULL },
 	{ "name", NULL, NULL },
 	{ "provenance", NULL, NULL },

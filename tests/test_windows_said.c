@@ -69,7 +69,7 @@ static void what_new_types_lack_is_told(void **state)
 		{ "minimax_m3_vl_text", "its attention to chosen blocks of tokens" },
 		{ "minimax", "its lightning attention" },
 		{ "hy_v4", "its hyper-connections" },
-		{ "step3p7", "its gate for each head" },
+		{ "longcat_flash", "its layers of two attentions" },
 		{ "axk2", "its gated norms" },
 	};
 
