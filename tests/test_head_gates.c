@@ -247,6 +247,33 @@ static void gates_keep_what_they_read(void **state)
 			  1e-12);
 }
 
+/* Bytes a token and feature of the first layer's MLP: gate, its SiLU, the other factor and their product; limited, two of them
+ * once more. */
+static void limits_keep_what_they_read(void **state)
+{
+	static const struct {
+		const char *model, *stack;
+		double bytes;
+	} want[] = { { LAGUNA(""), "transformers-5-eager", 8 },
+		     { STEP(""), "transformers-5-eager", 12 },
+		     { STEP(""), "transformers-5-compile", 6 },
+		     { STEP(""), "megatron-core", 6 } };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(want) / sizeof(*want); i++) {
+		char wider[1000];
+		char *at;
+
+		snprintf(wider, sizeof(wider), "%s", want[i].model);
+		at = strstr(wider, "intermediate_size: 1024");
+		assert_non_null(at);
+		at[strlen("intermediate_size: ")] = '2'; /* 2024 */
+		near_frac(kept(wider, want[i].stack) -
+				  kept(want[i].model, want[i].stack),
+			  want[i].bytes * TOKENS * 1000, 1e-12);
+	}
+}
+
 /* Forward 8 bytes a number and backward 22, of which 10 are not vectorized; where both lie in a row of two 4 and 16. Fused
  * kernels and compilers have none. */
 static void limits_are_operations_of_their_class(void **state)
@@ -393,6 +420,7 @@ int main(void)
 		cmocka_unit_test(gates_are_kernels_of_each_way),
 		cmocka_unit_test(a_gates_product_is_apart_or_joined),
 		cmocka_unit_test(gates_keep_what_they_read),
+		cmocka_unit_test(limits_keep_what_they_read),
 		cmocka_unit_test(limits_are_operations_of_their_class),
 		cmocka_unit_test(lists_go_on_with_predicted_tokens),
 		cmocka_unit_test(a_norm_stands_behind_experts),

@@ -161,7 +161,8 @@ static void an_update_counts_what_is_trained(void **state)
 
 /* Of a layer: Qwen3's four of attention, two norms on q and k, a router and three of experts, two norms; Mixtral's
  * without norms on q and k; DeepSeek-V3's first three q_a, q_b, kv_a, kv_b, o, two norms of latents, three of the MLP and
- * two norms; OLMo 2's two norms on q and k; Qwen2.5's three biases. */
+ * two norms; OLMo 2's two norms on q and k; Qwen2.5's three biases; Laguna's and Step's gate of attention's output, and of
+ * Laguna's second layer a router, its bias, three of experts and three of the shared one; A.X-K1's norm behind them. */
 static void a_layer_of_each_family_has_its_tensors(void **state)
 {
 	static const char *const plain = PLAN("24") "sharding: ddp}";
@@ -175,6 +176,9 @@ static void a_layer_of_each_family_has_its_tensors(void **state)
 		  3 * 12, 3 },
 		{ "{name: olmo2-7b, num_hidden_layers: 2}", 2 * 11, 3 },
 		{ "{name: qwen2.5-7b, num_hidden_layers: 2}", 2 * 12, 3 },
+		{ "{name: laguna-xs.2, num_hidden_layers: 2}", 12 + 17, 3 },
+		{ "{name: step-3.5-flash, num_hidden_layers: 2}", 2 * 12, 3 },
+		{ "{name: a.x-k1, num_hidden_layers: 2}", 12 + 18, 3 },
 	};
 
 	(void)state;
