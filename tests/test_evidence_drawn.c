@@ -12,26 +12,16 @@ enum { DRAWS = 600, RUNS = 24, SOURCES = 6, GROUPS = 5, WORDS = 11, NUMBERS = 9 
 
 static uint64_t seed = 41;
 
-static const char *const names[] = { "gpu",
-				     "generation",
-				     "stack",
-				     "stack_root",
-				     "model",
-				     "precision",
-				     "sharding",
-				     "optimizer",
-				     "trained",
-				     "offload_state",
-				     "attention",
-				     "flop_per_token",
-				     "gpus",
-				     "sequence",
-				     "micro_tokens",
-				     "micro_batches",
-				     "tp",
-				     "pp",
-				     "cp",
-				     "ep" };
+static const char *const names[] = { "gpu",	     "generation",
+				     "stack",	     "stack_root",
+				     "model",	     "precision",
+				     "sharding",     "optimizer",
+				     "trained",	     "offload_state",
+				     "attention",    "flop_per_token",
+				     "gpus",	     "sequence",
+				     "micro_tokens", "micro_batches",
+				     "tp",	     "pp",
+				     "cp",	     "ep" };
 
 struct made {
 	struct ft_evidence e;
