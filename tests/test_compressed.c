@@ -343,6 +343,49 @@ static void stages_and_predicted_tokens_have_all_streams(void **state)
 	drop(&p);
 }
 
+/* Of four context ranks the last sees most: the window, and entries of all before; each has all entries, and what its neighbour's last
+ * tokens give to its window. */
+static void the_last_context_rank_sees_most(void **state)
+{
+	static const char *const ratio[] = { "0", "4", "128" };
+	enum { CP = 4, OWN = TOKENS / CP };
+
+	(void)state;
+	for (int i = 0; i < 3; i++) {
+		char text[600];
+		struct ft_model *m;
+		double seen = 0, keys;
+		struct parts p;
+
+		snprintf(text, sizeof(text), MODEL("1", ", compress_ratios: [%s]"),
+			 ratio[i]);
+		m = model_from(text);
+		for (int64_t n = TOKENS; n >= TOKENS - OWN; n -= OWN)
+			seen += (n == TOKENS ? 1 : -1) *
+				(ft_layer_pairs(m->layer, n, WINDOW, true) +
+				 ft_layer_entry_pairs(m->layer, n, true));
+		keys = floor(seen / OWN + 0.5);
+		build(&p, text, PLAN(", parallel: {cp: 4}"), "megatron-bridge-26.06",
+		      8);
+		near_frac(sum_of(p.graph, "attention").flop,
+			  sum_of(p.graph, "attention").n / 2 * 3.5 * 2 * 2 * DIM *
+				  HEADS * keys * OWN,
+			  1e-12);
+		if (i)
+			near_frac(sum_of(p.graph, "cp_all_gather").bytes,
+				  sum_of(p.graph, "attention").n / 2 * 2. * TOKENS *
+					  (DIM + (i == 1 ? INDEX_DIM : 0)) /
+					  (i == 1 ? 4 : 128),
+				  1e-12);
+		assert_int_equal(sum_of(p.graph, "cp_exchange").n,
+				 sum_of(p.graph, "attention").n);
+		assert_int_equal(sum_of(p.graph, "cp_reduce_scatter").n,
+				 sum_of(p.graph, "cp_all_gather").n);
+		drop(&p);
+		ft_model_free(m);
+	}
+}
+
 /* What runs again is the forward pass, and is counted as such: all of it, or queries and the streams' sums. */
 static void it_is_computed_again_as_it_was(void **state)
 {
@@ -375,10 +418,9 @@ static void what_no_framework_does_is_refused(void **state)
 {
 	struct ft_error err = { .text = "" };
 	struct ft_stack *other = ft_stack_load("transformers-5-eager", NULL, &err);
-	struct ft_plan plan[4];
+	struct ft_plan plan[3];
 	static const char *const text[] = {
 		"parallel.tp 2: attention to compressed tokens",
-		"parallel.cp 2: attention to compressed tokens",
 		"lora: adapters beside attention to compressed tokens",
 		"has no kernel for attention to compressed tokens",
 	};
@@ -387,12 +429,12 @@ static void what_no_framework_does_is_refused(void **state)
 	(void)state;
 	ok_or_say(other, err);
 	build(&p, MODEL("2", RATIOS("0, 4")), PLAN(""), "megatron-bridge-26.06", 8);
-	for (int i = 0; i < 4; i++)
+	for (int i = 0; i < 3; i++)
 		plan[i] = *p.plan;
-	plan[0].tp = plan[1].cp = 2;
-	plan[2].lora.rank = 8;
-	for (int i = 0; i < 4; i++) {
-		assert_null(ft_graph_build(p.model, &plan[i], i == 3 ? other : p.stack,
+	plan[0].tp = 2;
+	plan[1].lora.rank = 8;
+	for (int i = 0; i < 3; i++) {
+		assert_null(ft_graph_build(p.model, &plan[i], i == 2 ? other : p.stack,
 					   &err));
 		if (!strstr(err.text, text[i]))
 			fail_msg("%s: %s", text[i], err.text);
@@ -413,6 +455,7 @@ int main(void)
 		cmocka_unit_test(some_products_stay_in_sixteen_bit),
 		cmocka_unit_test(streams_move_what_was_measured),
 		cmocka_unit_test(stages_and_predicted_tokens_have_all_streams),
+		cmocka_unit_test(the_last_context_rank_sees_most),
 		cmocka_unit_test(it_is_computed_again_as_it_was),
 		cmocka_unit_test(what_no_framework_does_is_refused),
 	};

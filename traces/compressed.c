@@ -8,7 +8,8 @@
  * projected to a rank of its own before the output's matrix.
  *
  * Source: Megatron Core's deepseek_v4_hybrid_attention.py and csa.py (read 2026-11-30): entries, weights of the indexer and groups
- * stay in 16 bit whatever the format of others; inputs of the indexer are detached; what a query sees is counted by its length,
+ * stay in 16 bit whatever the format of others; inputs of the indexer are detached; context ranks have pieces of a sequence, in
+ * order, and gather entries, so that the last sees most; what a query sees is counted by its length,
  * not padded; the indexer's products run backward with or without a loss. A softmax over tokens reads
  * both parts and writes entries, backward it reads both and writes both gradients; as torch.compile makes them they take five
  * times as long as both parts are read, each way (measurements/probes/h200-2026-12-01-streams-unseen: 3.9 to 7.4 and 3.7 to 13.4).
@@ -70,64 +71,105 @@ static void join_entries(struct builder *b, const struct layer_sizes *s, int64_t
 		       2 * (double)width, 1, backward);
 }
 
-/* Keys that a query sees, on average, of a sequence of so many tokens; the kernels of whole numbers. */
-static int64_t seen_of(const struct builder *b, const struct ft_layer *l,
-		       int64_t length)
+/* Queries of a sequence times the tokens and entries that they see; times the entries that are scored; times those that are chosen. */
+static double seen_pairs(const struct builder *b, const struct ft_layer *l,
+			 int64_t length)
 {
-	struct ft_layer one = *l;
-	double pairs;
-
-	one.chunk = 0;
-	pairs = ft_layer_pairs(&one, length, l->window, b->model->causal) +
-		ft_layer_entry_pairs(&one, length, b->model->causal);
-	return (int64_t)(pairs / (double)length + 0.5);
+	return ft_layer_pairs(l, length, l->window, b->model->causal) +
+	       ft_layer_entry_pairs(l, length, b->model->causal);
 }
 
-/* An attention kernel over each sequence, or over each document of it. */
+static double scored_pairs(const struct builder *b, const struct ft_layer *l,
+			   int64_t length)
+{
+	return ft_layer_scored(l, length, b->model->causal);
+}
+
+static double chosen_pairs(const struct builder *b, const struct ft_layer *l,
+			   int64_t length)
+{
+	return ft_layer_entry_pairs(l, length, b->model->causal);
+}
+
+typedef double pairs_of(const struct builder *b, const struct ft_layer *l,
+			int64_t length);
+
+/* Keys of a query, on average, in a piece of length tokens, of which a context rank has so many: of one document the last, which see most
+ * and for which the others wait. Kernels take whole numbers of them. */
+static int64_t keys_of(const struct builder *b, const struct ft_layer *l,
+		       int64_t length, int64_t queries, pairs_of *pairs)
+{
+	struct ft_layer one = *l;
+	bool cut = l->chunk && l->chunk < b->plan->sequence;
+	double all;
+
+	one.chunk = 0;
+	all = pairs(b, &one, length);
+	if (cut || !b->model->causal || queries == length)
+		return (int64_t)(all / (double)length + 0.5);
+	return (int64_t)((all - pairs(b, &one, length - queries)) / (double)queries +
+			 0.5);
+}
+
+static void put_piece(struct builder *b, const struct ft_layer *l, struct ft_work *w,
+		      int64_t length, pairs_of *pairs)
+{
+	w->attention.queries = ceil_div(length, b->plan->cp);
+	w->attention.keys =
+		length ? keys_of(b, l, length, w->attention.queries, pairs) : 0;
+	if (w->attention.keys > 0)
+		put_op(b, w, FT_STREAM_COMPUTE, 1);
+}
+
+/* An attention kernel over a rank's part of each sequence, or of each document of it. */
 static void put_each(struct builder *b, const struct ft_layer *l, struct ft_work *w,
-		     int64_t (*keys)(const struct builder *, const struct ft_layer *,
-				     int64_t))
+		     pairs_of *pairs)
 {
 	int64_t all = b->plan->sequence;
 	int64_t length = l->chunk && l->chunk < all ? l->chunk : all;
-	int64_t left = all % length;
 
 	w->attention.batch = b->sequences * (all / length);
-	w->attention.queries = length;
-	w->attention.keys = keys(b, l, length);
-	if (w->attention.keys > 0)
-		put_op(b, w, FT_STREAM_COMPUTE, 1);
+	put_piece(b, l, w, length, pairs);
 	w->attention.batch = b->sequences;
-	w->attention.queries = left;
-	w->attention.keys = left ? keys(b, l, left) : 0;
-	if (w->attention.keys > 0)
-		put_op(b, w, FT_STREAM_COMPUTE, 1);
-}
-
-static int64_t entries_of(const struct builder *b, const struct ft_layer *l,
-			  int64_t length)
-{
-	(void)b;
-	return length / l->entry_tokens;
+	put_piece(b, l, w, all % length, pairs);
 }
 
 static void put_scores(struct builder *b, const struct layer_sizes *s,
 		       enum ft_pass pass)
 {
 	const struct ft_layer *l = s->l;
+	bool forward = pass == FT_PASS_FORWARD;
 	struct ft_work w = { .kind = FT_ATTENTION,
-			     .name = pass == FT_PASS_FORWARD ? "index_scores" :
-							       "index_scores_back",
+			     .name = forward ? "index_scores" : "index_scores_back",
 			     .dtype = b->plan->attention_precision };
 
 	w.attention.pass = pass;
 	w.attention.heads = l->index_heads;
 	w.attention.kv_heads = 1;
 	w.attention.qk_head_dim = l->index_head_dim;
-	w.attention.causal = b->model->causal;
-	w.attention.window = pass == FT_PASS_FORWARD ? 0 : l->index_topk;
 	w.attention.keys_are = FT_KEYS_SCORED;
-	put_each(b, l, &w, entries_of);
+	put_each(b, l, &w, forward ? scored_pairs : chosen_pairs);
+}
+
+/* Entries so wide of all context ranks, or their gradients. Each rank's part of a sequence is one piece, in order, and begins with what
+ * tokens before it give to its window and its first entry: hidden states of a window, from its neighbour. */
+static void share_entries(struct builder *b, const struct layer_sizes *s, int64_t width,
+			  bool backward)
+{
+	double bytes = 2 * (double)(s->tokens * b->plan->cp * width) /
+		       (double)s->l->entry_tokens;
+
+	if (put_collective(b, backward ? "cp_reduce_scatter" : "cp_all_gather",
+			   FT_STREAM_CP, backward ? FT_REDUCE_SCATTER : FT_ALL_GATHER,
+			   FT_GROUP_CP, bytes))
+		need(b, FT_STREAM_CP);
+}
+
+static void share_window(struct builder *b, const struct layer_sizes *s)
+{
+	if (put_collective(b, "cp_exchange", FT_STREAM_CP, FT_SENDRECV, FT_GROUP_CP,
+			   2 * (double)(b->sequences * s->l->window * s->h)))
+		need(b, FT_STREAM_CP);
 }
 
 /* What the indexer makes of its inputs: queries, entries and a weight for each head. */
@@ -156,11 +198,12 @@ enum { CHOICE_PASSES = 3 }; /* over scores in fp32 */
 static void choose_entries(struct builder *b, const struct layer_sizes *s)
 {
 	double scored = ft_layer_scored(s->l, b->plan->sequence, b->model->causal) *
-			(double)b->sequences;
+			(double)b->sequences / (double)b->plan->cp;
 
 	index_products(b, s, FT_FORWARD);
 	turn_index(b, s);
 	join_entries(b, s, s->l->index_head_dim, false);
+	share_entries(b, s, s->l->index_head_dim, false);
 	put_scores(b, s, FT_PASS_FORWARD);
 	put_memory(b, "index_choice", "default", 4 * CHOICE_PASSES * scored,
 		   CHOICE_PASSES);
@@ -175,6 +218,7 @@ static void choose_back(struct builder *b, const struct layer_sizes *s)
 {
 	if (has_loss(b))
 		put_scores(b, s, FT_PASS_BACKWARD);
+	share_entries(b, s, s->l->index_head_dim, true);
 	join_entries(b, s, s->l->index_head_dim, true);
 	turn_index(b, s);
 	index_products(b, s, FT_WGRAD);
@@ -201,7 +245,7 @@ static void put_target(struct builder *b, const struct layer_sizes *s)
 	struct ft_work w = attention_of(b, s, "index_target", FT_PASS_FORWARD);
 
 	w.attention.v_head_dim = 0;
-	put_each(b, s->l, &w, seen_of);
+	put_each(b, s->l, &w, seen_pairs);
 }
 
 void compressed_core(struct builder *b, const struct layer_sizes *s, bool backward)
@@ -211,7 +255,7 @@ void compressed_core(struct builder *b, const struct layer_sizes *s, bool backwa
 
 	if (!backward && ft_layer_chooses(s->l))
 		choose_entries(b, s);
-	put_each(b, s->l, &w, seen_of);
+	put_each(b, s->l, &w, seen_pairs);
 	if (!backward && ft_layer_chooses(s->l) && has_loss(b))
 		put_target(b, s);
 }
@@ -257,6 +301,7 @@ void compressed_forward(struct builder *b, const struct layer_sizes *s)
 	const struct ft_layer *l = s->l;
 	double latents = (double)(s->tokens * l->q_lora_rank);
 
+	share_window(b, s);
 	put_gemm(b, "q_down", FT_FORWARD, s->tokens, l->q_lora_rank, s->h);
 	put_bare_norms(b, "latent_norm", latents, 2 * (double)l->q_lora_rank, 1, false);
 	put_norm_cast(b, latents);
@@ -264,6 +309,7 @@ void compressed_forward(struct builder *b, const struct layer_sizes *s)
 	if (l->entry_tokens) {
 		entry_products(b, s, l->qk_head_dim, FT_FORWARD);
 		join_entries(b, s, l->qk_head_dim, false);
+		share_entries(b, s, l->qk_head_dim, false);
 	}
 	compressed_core(b, s, false);
 	turn_back(b, s);
@@ -288,6 +334,7 @@ static void entries_back(struct builder *b, const struct layer_sizes *s)
 {
 	if (!s->l->entry_tokens)
 		return;
+	share_entries(b, s, s->l->qk_head_dim, true);
 	join_entries(b, s, s->l->qk_head_dim, true);
 	entry_products(b, s, s->l->qk_head_dim, FT_DGRAD);
 	entry_products(b, s, s->l->qk_head_dim, FT_WGRAD);
@@ -315,6 +362,7 @@ void compressed_back(struct builder *b, const struct layer_sizes *s)
 	put_input_transpose(b, (double)(s->tokens * s->h));
 	linear_back(b, "q_down", s->tokens, l->q_lora_rank, s->h);
 	/* each product that reads the hidden state adds to its gradient */
+	share_window(b, s);
 	put_memory(b, "input_sum", "add",
 		   6 * (double)(s->tokens * s->h) * (double)(inputs - 1),
 		   (int)(inputs - 1));
@@ -325,7 +373,8 @@ double compressed_flop(const struct builder *b, const struct layer_sizes *s)
 	const struct ft_layer *l = s->l;
 	int64_t all = b->plan->sequence;
 	bool causal = b->model->causal, chooses = ft_layer_chooses(l);
-	double each = (double)b->sequences, d = (double)l->qk_head_dim;
+	double each = (double)b->sequences / (double)b->plan->cp;
+	double d = (double)l->qk_head_dim;
 	double pairs = each * (ft_layer_pairs(l, all, l->window, causal) +
 			       ft_layer_entry_pairs(l, all, causal));
 	double scored = chooses ? each * ft_layer_scored(l, all, causal) : 0;
@@ -370,7 +419,8 @@ double compressed_kept(const struct builder *b, const struct layer_sizes *s,
 	const struct ft_layer *l = s->l;
 	double q = (double)s->q, d = (double)l->qk_head_dim;
 	double r = (double)l->q_lora_rank, out = (double)s->out;
-	double entries = l->entry_tokens ? 1 / (double)l->entry_tokens : 0;
+	double entries = /* of all context ranks */
+		l->entry_tokens ? (double)b->plan->cp / (double)l->entry_tokens : 0;
 	double kept =
 		(2 + input_width) * r; /* latents in front of their norm, behind */
 

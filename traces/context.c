@@ -329,7 +329,8 @@ static double context_bytes(const struct builder *b, int64_t layer)
 	bool gathers = how == FT_CP_ALL_GATHER || how == FT_CP_GATHERED_RING ||
 		       is_gathered(b, s.l);
 
-	if (b->plan->cp == 1 || is_unfused(b) || s.linear || !gathers)
+	if (b->plan->cp == 1 || is_unfused(b) || s.linear || s.l->compressed ||
+	    !gathers)
 		return 0;
 	return 2 * own_kv(&s) * (double)b->plan->cp;
 }

@@ -386,19 +386,18 @@ static bool attends(const struct ft_plan *plan, const struct ft_stack *stack,
 		stack->name);
 }
 
-/* Megatron Core refuses tensor ranks; its context ranks take packed sequences alone. Transformers' class copies the entries of
+/* Megatron Core refuses tensor ranks. Transformers' class copies the entries of
  * each query, and takes no kernel. All read 2026-12-01. */
 static bool reads_entries(const struct ft_model *model, const struct ft_plan *plan,
 			  const struct ft_stack *stack, struct ft_error *err)
 {
 	if (model->n_layers < 1 || !model->layer[0].compressed)
 		return true;
-	if (plan->tp > 1 || plan->cp > 1)
+	if (plan->tp > 1)
 		return ft_fail(err, NULL,
-			       "parallel.%s %lld: attention to compressed tokens is "
-			       "simulated with tp and cp 1; use pp, ep and dp",
-			       plan->tp > 1 ? "tp" : "cp",
-			       (long long)(plan->tp > 1 ? plan->tp : plan->cp));
+			       "parallel.tp %lld: attention to compressed tokens is "
+			       "simulated with tp 1; use pp, ep, cp and dp",
+			       (long long)plan->tp);
 	if (plan->lora.rank)
 		return ft_fail(err, NULL,
 			       "lora: adapters beside attention to compressed tokens "
