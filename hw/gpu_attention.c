@@ -85,6 +85,10 @@ static void read_passes(struct reader *outer, struct arena *mem, const char *key
 		reader_bound(&r, "forward", &out[0], 0.001, 10);
 		reader_bound(&r, "backward", &out[1], 0.001, 10);
 	}
+	if (!strcmp(key, "fill_tokens")) {
+		reader_bound(&r, "forward", &out[0], 0, 4096);
+		reader_bound(&r, "backward", &out[1], 0, 4096);
+	}
 	gpu_close_block(&r, outer);
 }
 
@@ -236,7 +240,7 @@ static void read_kernels(struct reader *outer, struct arena *mem, struct ft_gpu 
 	gpu_close_block(&r, outer);
 }
 
-/* gathered: {efficiency: {forward:, backward:}, fill_tokens:, heads:, scores: {forward:, backward:}} */
+/* gathered: {efficiency:, fill_tokens: and scores: {forward:, backward:} each, heads:} */
 static void read_gathered(struct reader *outer, struct arena *mem,
 			  struct ft_gathered_model *m)
 {
@@ -246,8 +250,7 @@ static void read_gathered(struct reader *outer, struct arena *mem,
 	if (m->known) {
 		read_passes(&r, mem, "efficiency", m->efficiency);
 		read_passes(&r, mem, "scores", m->scores);
-		m->fill = read_number(&r, mem, "fill_tokens", DIM_NONE);
-		reader_bound(&r, "fill_tokens", &m->fill, 0, 4096);
+		read_passes(&r, mem, "fill_tokens", m->fill);
 		m->heads = read_number_or(&r, mem, "heads", DIM_NONE, 1);
 		reader_bound(&r, "heads", &m->heads, 1, 256);
 	}

@@ -53,8 +53,9 @@ static int64_t heads_of(const struct ft_gpu *gpu, const struct ft_work *w)
 static double one_pass_s(const struct ft_gpu *gpu, const struct ft_work *w, int pass,
 			 double peak)
 {
-	double fill =
-		w->attention.keys_are == FT_KEYS_CHOSEN ? gpu->gathered.fill.value : 0;
+	double fill = w->attention.keys_are == FT_KEYS_CHOSEN ?
+			      gpu->gathered.fill[pass].value :
+			      0;
 	struct ft_work one = *w;
 	double of_peak;
 

@@ -32,7 +32,7 @@ struct ft_attention_model {
 struct ft_gathered_model {
 	bool known; /* else attention's own rates are what there is */
 	struct ft_number efficiency[2]; /* of peak: forward, backward */
-	struct ft_number fill;		/* tokens: rate = t / (t + fill) of t chosen */
+	struct ft_number fill[2];	/* tokens: rate = t / (t + fill) of t chosen */
 	struct ft_number
 		heads; /* that a block computes, whether they are there or not */
 	struct ft_number scores
