@@ -150,6 +150,7 @@ ok "those of two GPUs, too" timed h100-2026-11-25-two-transformers h100-two-tran
 ok "and activations that wait on the host" timed h200-2026-11-30-saved-on-host h200-saved-on-host h200 32
 ok "and tokens that an indexer chooses" timed h200-2026-11-30-chosen-tokens h200-chosen-tokens h200 22
 ok "and types that are new" timed h200-2026-11-30-newest-classes h200-newest-classes h200 8
+ok "and newer ones" timed h200-2026-12-01-newer-classes h200-newer-classes h200 8
 graphed() { # how many of the probe's rows have graphs, and what is no row of a loop
 	gunzip -c measurements/probes/h200-2026-11-30-cuda-graphs-unseen.jsonl.gz >"$tmp/timed.jsonl"
 	echo '{"name": "whole", "step_s": 1, "compile": "whole"}' >>"$tmp/timed.jsonl"
