@@ -43,6 +43,7 @@ static const struct flag {
 	OFF(uncached_autocast),
 	OFF(masks_always),
 	OFF(fused_streams),
+	OFF(stacked_experts),
 	OFF(masked_choice),
 	OFF(pads_products),
 	OFF(dropout),

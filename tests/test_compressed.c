@@ -324,6 +324,28 @@ static void streams_move_what_was_measured(void **state)
 	}
 }
 
+/* Primus copies the weights of experts together: 2 bytes a number read and written, each way, and kept of each micro-batch; not of experts that run
+ * one by one. */
+static void stacked_experts_are_copied_and_kept(void **state)
+{
+	double numbers = 3. * 8 * 256 * H, kept;
+	struct parts p;
+
+	(void)state;
+	build(&p, MODEL("1", RATIOS("0")), PLAN(""), "primus-deepseek-v4-2026", 8);
+	expect(&p, "expert_stack", PASSES, 4 * numbers, 2);
+	expect(&p, "expert_stack_back", PASSES, 4 * numbers, 2);
+	kept = kept_by_layer(p.graph);
+	p.stack->layout.stacked_experts = false;
+	rebuild(&p);
+	near_frac(kept - kept_by_layer(p.graph), 2 * numbers, 1e-9);
+	drop(&p);
+	build(&p, MODEL("1", RATIOS("0")), PLAN(", grouped_experts: false"),
+	      "primus-deepseek-v4-2026", 8);
+	assert_int_equal(sum_of(p.graph, "expert_stack").n, 0);
+	drop(&p);
+}
+
 /* All streams go from stage to stage; a predicted token's projection is one of its embedding and one of each stream. */
 static void stages_and_predicted_tokens_have_all_streams(void **state)
 {
@@ -454,6 +476,7 @@ int main(void)
 		cmocka_unit_test(its_works_are_counted),
 		cmocka_unit_test(some_products_stay_in_sixteen_bit),
 		cmocka_unit_test(streams_move_what_was_measured),
+		cmocka_unit_test(stacked_experts_are_copied_and_kept),
 		cmocka_unit_test(stages_and_predicted_tokens_have_all_streams),
 		cmocka_unit_test(the_last_context_rank_sees_most),
 		cmocka_unit_test(it_is_computed_again_as_it_was),

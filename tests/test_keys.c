@@ -25,6 +25,7 @@ static const struct key_exempt exempt[] = {
 	  "of layout.backward_outside_autocast: test_autocast.c" },
 	{ "stack", "layout.wide_experts_break", "a sentence alone: test_evidence.sh" },
 	{ "stack", "layout.norm_finalize", "heads of TE: test_elements_counted.c" },
+	{ "stack", "layout.stacked_experts", "of grouped experts: test_compressed.c" },
 	{ "stack", "layout.fused_streams",
 	  "of a residual of several streams: test_compressed.c" },
 	{ "stack", "layout.static_tiles", "of grouped products: test_gemm.c" },

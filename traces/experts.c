@@ -17,6 +17,7 @@
 #include "traces/gates.h"
 #include "traces/masked.h"
 #include "traces/routed.h"
+#include "traces/stacked.h"
 
 /* The host asks the GPU for a number, and waits for it; not where a graph holds what runs. */
 static void host_asks(struct builder *b)
@@ -341,6 +342,7 @@ void experts_run(struct builder *b, const struct ft_layer *l)
 	host_of_experts(b, &r, FT_HOST_EXPERTS_FORWARD);
 	by_expert(b, &r, "sort_by_expert", routing_of(b)->sort);
 	outer_cast(b, &r);
+	stack_experts(b, l, false);
 	up(b, &r, FT_FORWARD);
 	activate(b, &r);
 	inner_cast(b, &r, r.width);
@@ -408,6 +410,7 @@ void experts_run_back(struct builder *b, const struct ft_layer *l)
 	inner_cast(b, &r, (r.gated ? 2 : 1) * r.width);
 	up(b, &r, FT_DGRAD);
 	up(b, &r, FT_WGRAD);
+	stack_experts(b, l, true);
 	b->format = b->plan->precision;
 	if (r.gated && !r.direct)
 		put_moved(b, "expert_join_back", "copy", join,

@@ -30,6 +30,7 @@
 #include "traces/mixers.h"
 #include "traces/scan.h"
 #include "traces/sinks.h"
+#include "traces/stacked.h"
 #include "traces/streams.h"
 
 /* MaxText's names, of products. */
@@ -361,7 +362,7 @@ double layer_saved_bytes(const struct builder *b, int64_t layer, enum ft_recompu
 		return halves * (b->autocast ? 4 : 2) *
 			       (double)(s.h * s.part * b->model->streams) +
 		       (double)s.tokens * chosen_for_others(b, &s);
-	return kept_context_bytes(b, layer, set) +
+	return kept_context_bytes(b, layer, set) + stacked_kept(b, s.l, set) +
 	       (set & FT_MODULE_OPS ? (double)s.tokens * chosen_bytes(b, &s) :
 				      kept_beside_modules(b, &s, set)) +
 	       (how == FT_RECOMPUTE_NONE ? scan_saved_bytes(b, layer) : 0);

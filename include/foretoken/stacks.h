@@ -222,6 +222,7 @@ struct ft_layout_rules {
 	int64_t metrics; /* losses that are computed besides, by plain kernels */
 	int64_t head_chunks; /* parts of a micro-batch that head and loss take in turn, both ways */
 	bool pads_products; /* to edges of multiples of 8 */
+	bool stacked_experts; /* their weights, apart, are copied together for each grouped product */
 	bool fused_streams; /* kernels for a residual of several streams; else operations that a compiler joins */
 	bool masked_choice; /* what an indexer chooses is a mask to masked_attention; no kernels gather it */
 	bool masks_always; /* masked_attention runs all layers, not windows and chunks alone */
