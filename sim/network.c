@@ -142,8 +142,8 @@ void network_find(struct network *w, size_t part, const struct network_sends *x,
 bool network_share(const struct ft_cluster *c, const struct network_sends *x,
 		   double *share, struct ft_error *err)
 {
-	int64_t span = x->stride * x->members;
-	struct network_part part = { 0, span < c->nodes ? span : c->nodes };
+	int64_t span = x->stride * x->members, groups = c->nodes / span;
+	struct network_part part = { 0, groups ? groups * span : c->nodes };
 	struct arena mem = { 0 };
 	struct network_path path;
 	struct network *w;

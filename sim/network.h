@@ -68,7 +68,7 @@ size_t network_links(const struct network *network);
 void network_find(struct network *network, size_t part,
 		  const struct network_sends *sends, struct network_path *out);
 
-/* The share of one group alone, on the first nodes of the cluster. */
+/* The share of a group while all like it that the cluster holds, side by side, send as well. */
 bool network_share(const struct ft_cluster *cluster, const struct network_sends *sends,
 		   double *share, struct ft_error *err)
 	__attribute__((warn_unused_result));

@@ -56,12 +56,14 @@ int64_t links_working(const struct network *w, gsl_rng *rng, int64_t count)
 }
 
 /* Uplinks are dealt out to the spines of their plane (and rail) evenly; the first ones
- * are those that failed. */
+ * are those that failed. A leaf that reaches some of the spines alone (of its pod, plane or
+ * rail) loses a whole uplink by one of these: of leaves the one that loses most sets the pace. */
 static bool spine_failed(const struct network *w, int64_t up)
 {
-	return ((double)up + 0.5) / (double)w->uplinks <
-	       (double)w->c->imperfections.failed_spines /
-		       (double)(w->c->topology.spine ? w->c->topology.spine : 1);
+	int64_t spines = w->c->topology.spine ? w->c->topology.spine : 1;
+	int64_t lost = ceil_div(w->c->imperfections.failed_spines * w->uplinks, spines);
+
+	return up < (lost < w->uplinks ? lost : w->uplinks - 1);
 }
 
 static double port_bytes_per_s(const struct network *w)

@@ -267,6 +267,45 @@ static void a_failed_spine_takes_its_part(void **state)
 	assert_true(c.topology.spine > 1);
 }
 
+/* Each leaf of three tiers reaches the spines of its pod alone, of which one is 1/32: not 1/128. */
+static void of_many_spines_a_failed_one_is_felt(void **state)
+{
+	struct ft_fabric fabric = clos(64);
+	struct ft_cluster c = clos_cluster(&fabric, 4096, 1);
+	const struct network_part part = { 0, 4096 };
+	const struct network_sends next = { NETWORK_SHIFT, 32, 1, 0, false };
+
+	(void)state;
+	assert_int_equal(c.topology.tiers, 3);
+	assert_int_equal(c.topology.spine, 128);
+	for (int64_t failed = 0; failed < 128; failed++) {
+		struct arena mem = { 0 };
+		int64_t lost = (failed + 3) / 4;
+		struct network_path p;
+
+		c.imperfections.failed_spines = failed;
+		network_find(new_network(&mem, &c, 4096, &part, 1), 0, &next, &p);
+		near_frac(p.share, 1 - (double)(lost < 32 ? lost : 31) / 32, 1e-6);
+		arena_release(&mem);
+	}
+}
+
+/* Of 256 nodes that lie anyhow over leaves with one uplink to four of them, those of a small group
+ * have it no better than those of one group of all: all groups send. */
+static void groups_side_by_side_share_what_lies_between(void **state)
+{
+	const char *fabric = "{extends: ib-ndr-rail, oversubscription: 4, tiers: 2}";
+	double all = share(fabric, "{placement: scattered}", 256, NETWORK_RING);
+
+	(void)state;
+	assert_true(all < 0.5);
+	for (int64_t nodes = 2; nodes < 256; nodes *= 2)
+		assert_true(share(fabric, "{placement: scattered}", nodes,
+				  NETWORK_RING) < 1.1 * all + 0.1);
+	/* packed ones lie under their leaves */
+	near_frac(share(fabric, "{placement: packed}", 2, NETWORK_RING), 1, 1e-9);
+}
+
 /* E[load of the fullest of 32 uplinks], published Monte Carlo: 32 line-rate flows of 1, 4
  * and 16 queue pairs, 16 of 1 and 4. */
 static void hashing_collides_as_often_as_it_should(void **state)
@@ -362,6 +401,8 @@ int main(void)
 		cmocka_unit_test(parts_share_the_leaves_that_hold_both),
 		cmocka_unit_test(each_wiring_carries_what_its_cables_can),
 		cmocka_unit_test(a_failed_spine_takes_its_part),
+		cmocka_unit_test(of_many_spines_a_failed_one_is_felt),
+		cmocka_unit_test(groups_side_by_side_share_what_lies_between),
 		cmocka_unit_test(hashing_collides_as_often_as_it_should),
 		cmocka_unit_test(groups_that_meet_slow_as_if_hashed_together),
 		cmocka_unit_test(a_drawn_network_shares_its_cables),
