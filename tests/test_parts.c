@@ -42,6 +42,7 @@ static void the_table_holds_what_the_topology_counts(void **state)
 		"{gpu: h100-sxm, gpus: 100000}",
 		"{gpu: h100-sxm, gpus: 128, fabric: roce-400-tor}",
 		"{gpu: gb300, gpus: 9216}",
+		"{gpu: b300, gpus: 64, fabric: ib-hdr-rail}", /* two modules a NIC */
 		"{gpu: h100-sxm, gpus: 512, fabric: {extends: ib-ndr-rail, wiring: "
 		"rail-only}}",
 	};
