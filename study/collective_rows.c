@@ -62,7 +62,40 @@ static bool inside_a_node(const struct collective_row *r, struct ft_error *err)
 	return true;
 }
 
-/* Inside one node: the profile's tables. Across nodes: a cluster of that many. */
+/* So many GPUs of the row in their usual nodes. */
+static struct node *cluster_map(struct tally *t, const struct collective_row *r,
+				const char *gpus)
+{
+	const struct ft_mark *at = &r->gpu_at;
+	struct node *node = node_map(t->mem, at);
+
+	node_put(t->mem, node, "gpu", at, node_scalar(t->mem, at, r->gpu_name));
+	node_put(t->mem, node, "gpus", at, node_scalar(t->mem, at, gpus));
+	return node;
+}
+
+/* Nodes that are told beside a scale-up fabric are those of one domain, a rack. */
+static bool in_one_domain(struct tally *t, const struct collective_row *r,
+			  const char *gpus, struct ft_error *err)
+{
+	struct ft_group_shape shape = r->call.shape;
+	const struct ft_cluster *c;
+
+	if (r->nodes <= 1)
+		return true;
+	c = shelf_cluster(t->shelf, cluster_map(t, r, gpus), FT_GPU_COLLECTIVE_ROWS,
+			  err);
+	if (!c || !spread_over(c, r->nodes, &shape, err))
+		return false;
+	return r->nodes * c->node->gpus <= c->node->scale_up_gpus ||
+	       ft_fail(err, &r->gpu_at,
+		       "%s joins %lld GPUs of %s, not %lld nodes of %lld: fabric is "
+		       "what lies between nodes, one of hw/fabrics",
+		       r->fabric, (long long)c->node->scale_up_gpus, r->gpu->name,
+		       (long long)r->nodes, (long long)c->node->gpus);
+}
+
+/* Inside a domain: the profile's tables. Across domains: a cluster of that many. */
 static bool predict_collective(struct tally *t, struct collective_row *r,
 			       const char *gpus, struct ft_collective_result *out,
 			       struct ft_error *err)
@@ -74,12 +107,10 @@ static bool predict_collective(struct tally *t, struct collective_row *r,
 	const struct ft_ccl *ccl;
 	struct node *node;
 
-	if (r->nodes <= 1 && ft_is_scale_up(r->fabric))
-		return inside_a_node(r, err) &&
+	if (ft_is_scale_up(r->fabric))
+		return in_one_domain(t, r, gpus, err) && inside_a_node(r, err) &&
 		       ft_collective_inside(r->gpu, &links, NULL, &r->call, out, err);
-	node = node_map(t->mem, at);
-	node_put(t->mem, node, "gpu", at, node_scalar(t->mem, at, r->gpu_name));
-	node_put(t->mem, node, "gpus", at, node_scalar(t->mem, at, gpus));
+	node = cluster_map(t, r, gpus);
 	if (r->fabric[0])
 		node_put(t->mem, node, "fabric", at,
 			 node_scalar(t->mem, at, r->fabric));
@@ -113,19 +144,13 @@ static bool collective_check(struct tally *t, struct garage *g, const struct csv
 
 	if (!read_collective(g, rows, i, &r, err) ||
 	    !predict_collective(t, &r, gpus, &out, err) ||
-	    !csv_number(rows, i, csv_column(rows, "measured.time_us"), 0, &us, err) ||
-	    !csv_number(rows, i, csv_column(rows, "measured.busbw_gb_per_s"), 0, &busbw,
-			err))
+	    !row_measured(rows, i, "measured.busbw_gb_per_s", &us, &busbw, err))
 		return false;
 	if (!c.group[0])
 		c.group = arena_printf(t->mem, "%s %s x%lld",
 				       csv_text(rows, i, csv_column(rows, "gpu")),
 				       ft_collective_name(r.call.op),
 				       (long long)r.call.shape.size);
-	if (us <= 0 && busbw <= 0)
-		return ft_fail(err, NULL,
-			       "the row has no measured.time_us and no "
-			       "measured.busbw_gb_per_s");
 	check_time_or_rate(
 		t, &c, &out.duration, us,
 		(struct rate){

@@ -258,17 +258,12 @@ static bool kernel_check(struct tally *t, struct garage *g, const struct csv *ro
 	double us, tflops;
 
 	if (!gpu || !predict_row(rows, i, gpu, &w, &p, err) ||
-	    !csv_number(rows, i, csv_column(rows, "measured.time_us"), 0, &us, err) ||
-	    !csv_number(rows, i, csv_column(rows, "measured.tflops"), 0, &tflops, err))
+	    !row_measured(rows, i, "measured.tflops", &us, &tflops, err))
 		return false;
 	if (!c.group[0])
 		c.group = arena_printf(t->mem, "%s %s %s",
 				       csv_text(rows, i, csv_column(rows, "gpu")),
 				       w.name, ft_dtype_name(w.dtype));
-	if (us <= 0 && tflops <= 0)
-		return ft_fail(err, NULL,
-			       "the row has no measured.time_us and no "
-			       "measured.tflops");
 	if (us <= 0 && w.kind == FT_MEMORY_BOUND)
 		return ft_fail(err, NULL,
 			       "measured.tflops is of gemm and attention; %s needs "

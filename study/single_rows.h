@@ -27,6 +27,10 @@ void garage_close(struct garage *g);
 bool row_whole(const struct csv *t, size_t row, const char *column, int64_t fallback,
 	       int64_t *out, struct ft_error *err);
 
+/* What a row measured: microseconds, or 0 and the rate in its column. */
+bool row_measured(const struct csv *t, size_t row, const char *rate_column, double *us,
+		  double *rate, struct ft_error *err);
+
 /* A measured rate and how much of its unit the work is, by what name. */
 struct rate {
 	const char *key;

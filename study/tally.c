@@ -62,8 +62,12 @@ void tally_row_failure(struct tally *t, const struct csv *rows, size_t row,
 	struct ft_mark at = csv_mark(rows, row, -1);
 	struct ft_error placed = *err;
 
-	if (!err->line)
-		ft_fail(&placed, &at, "%s", err->text);
+	if (!err->line) {
+		bool other = err->file[0] && strcmp(err->file, rows->file) != 0;
+
+		ft_fail(&placed, &at, "%s%s%s", other ? err->file : "",
+			other ? ": " : "", err->text);
+	}
 	tally_failure(t, row_id(t, rows, row), &placed);
 }
 

@@ -263,6 +263,20 @@ static void meshes_and_profiles_by_path_are_taken(void **state)
 		  predicted_us("all_reduce,h200,16,2,ib-ndr-rail,4096,9"), 1e-12);
 }
 
+/* A rack is one domain, however many nodes it has. */
+static void nodes_of_a_rack_are_inside_it(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		const char *size = i ? "8,2" : "72,18", *alone = i ? "8," : "72,";
+		char row[2][80];
+
+		snprintf(row[0], 80, "all_reduce,gb200,%s,nvlink,1073741824,9", size);
+		snprintf(row[1], 80, "all_reduce,gb200,%s,nvlink,1073741824,9", alone);
+		near_frac(predicted_us(row[0]), predicted_us(row[1]), 1e-12);
+	}
+}
+
 /* Each alone: why it is none. */
 static void a_row_that_is_no_collective_is_refused(void **state)
 {
@@ -275,8 +289,16 @@ static void a_row_that_is_no_collective_is_refused(void **state)
 		{ "all_reduce,h200,8,,nvlink,4096,", "has no measured.time_us" },
 		{ "all_reduce,h200,16,,nvlink,4096,9",
 		  "nvlink joins 8 ranks of h200 inside a node, not 16" },
+		{ "all_reduce,h200,8,,nvlink,4096,-9",
+		  "measured.time_us is '-9', which is not above 0" },
+		{ "all_reduce,h200,8,,nvlink,4096,0", "'0', which is not above 0" },
 		{ "all_reduce,h200,16,2,nvlink,4096,9",
-		  "unknown name 'nvlink' in hw/fabrics" },
+		  "nvlink joins 8 GPUs of h200, not 2 nodes of 8" },
+		{ "all_reduce,gb200,144,36,nvlink,4096,9",
+		  "nvlink joins 72 GPUs of gb200, not 36 nodes of 4" },
+		{ "all_reduce,gb200,72,2,nvlink,4096,9",
+		  "2 nodes of 4 GPUs cannot hold 72" },
+		{ "all_reduce,,8,,nvlink,4096,9", "the row names no gpu" },
 		{ "all_reduce,h200,16,3,ib-ndr-rail,4096,9",
 		  "cannot be spread evenly over" },
 		{ "all_reduce,h201,16,3,ib-ndr-rail,4096,9", "h201" },
@@ -310,6 +332,7 @@ int main(void)
 		cmocka_unit_test(rows_are_collectives),
 		cmocka_unit_test(the_least_of_a_row_is_taken),
 		cmocka_unit_test(meshes_and_profiles_by_path_are_taken),
+		cmocka_unit_test(nodes_of_a_rack_are_inside_it),
 		cmocka_unit_test(a_row_that_is_no_collective_is_refused),
 	};
 
