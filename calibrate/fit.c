@@ -468,8 +468,8 @@ bool ft_fit(struct ft_store *store, const struct ft_fit_options *o, struct ft_fi
 	if (!prepare(store, o, &in, fit, &store->mem, err))
 		return false;
 	fit_judge_published(&in, fit, &store->mem);
-	ok = hold_out(&in, fit, &store->mem, err) && file_folder(o->folder, err) &&
-	     fit_copy_rows(&in, o->folder, err) &&
+	ok = fit_units(&in, fit, err) && hold_out(&in, fit, &store->mem, err) &&
+	     file_folder(o->folder, err) && fit_copy_rows(&in, o->folder, err) &&
 	     write_all(&in, -1, o->folder, fit, err);
 	ft_gpu_free(in.base);
 	return ok;

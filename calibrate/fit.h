@@ -52,6 +52,9 @@ bool fit_published(const struct ft_measurement *m);
 void fit_put_measured(const struct fit_input *in, const char *kind, FILE *out,
 		      const char *note, const char *end);
 
+/* calibrate/fit_units.c: false where times can only be in another unit; a note where they may be. */
+bool fit_units(const struct fit_input *in, struct ft_fit *fit, struct ft_error *err);
+
 /* What is held out as a whole: a weight shape, heads and sequence, a size. */
 uint64_t fit_shape(const struct ft_measurement *m);
 /* Which fold a shape belongs to: whole weight shapes (n, k), heads and sequence,

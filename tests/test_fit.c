@@ -1,4 +1,5 @@
 /* tests/test_fit.c - curves and error bars of a fit */
+#include "foretoken/hw.h"
 #include "tests/scratch.h"
 
 /* t(0.9) of 2 and 19 degrees of freedom are 1.8856 and 1.3277, z(0.9) 1.2816. */
@@ -112,6 +113,40 @@ static void of_repeated_collectives_the_fastest_counts(void **state)
 	assert_int_equal(fit_fastest(row, 3), 3);
 }
 
+/* Rows of an H100 in microseconds, in milliseconds and in nanoseconds: nothing said, refused, told. */
+static void times_in_another_unit_are_seen(void **state)
+{
+	static const double us[] = { 1, 1e-3, 1e3 };
+	struct ft_error err;
+	struct ft_gpu *base = ft_gpu_load("h100-sxm", NULL, &err);
+	struct ft_measurement row[] = {
+		{ .kind = "gemm", .dtype = "bf16", .m = 8192, .n = 8192, .k = 8192 },
+		{ .kind = "attention", .dtype = "bf16", .pass = "forward" },
+		{ .kind = "memory", .dtype = "bf16", .bytes = 1e9 },
+		{ .kind = "collective", .dtype = "", .bytes = 1e9 },
+	};
+	static const double time_us[] = { 1600, 900, 700, 3000 };
+
+	(void)state;
+	ok_or_say(base, err);
+	row[1].batch = 1;
+	row[1].heads = 32;
+	row[1].sequence = 8192;
+	row[1].head_dim = 128;
+	for (int i = 0; i < 4; i++)
+		for (int k = 0; k < 3; k++) {
+			struct fit_input in = { .row = &row[i], .n = 1, .base = base };
+			struct ft_fit fit = { .note = "" };
+
+			row[i].cell = "x";
+			row[i].time_us = time_us[i] * us[k];
+			assert_int_equal(fit_units(&in, &fit, &err), k != 1);
+			assert_int_equal(fit.note[0] != '\0', k == 2 && i == 0);
+			assert_true(k != 1 || strstr(err.text, "another unit"));
+		}
+	ft_gpu_free(base);
+}
+
 /* Held out is a size, whether a row says it by its rows or in bytes: else a kernel whose rows
  * say bytes is in one fold, and predicted by the base alone. */
 static void sizes_in_bytes_are_dealt_into_all_folds(void **state)
@@ -147,6 +182,7 @@ int main(void)
 		cmocka_unit_test(noise_makes_no_endless_bandwidth),
 		cmocka_unit_test(of_repeated_collectives_the_fastest_counts),
 		cmocka_unit_test(sizes_in_bytes_are_dealt_into_all_folds),
+		cmocka_unit_test(times_in_another_unit_are_seen),
 	};
 
 	gsl_set_error_handler_off();
