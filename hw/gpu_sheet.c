@@ -7,6 +7,7 @@
 #include "base/arena.h"
 #include "base/file.h"
 #include "base/plain.h"
+#include "base/text.h"
 
 enum { LARGEST_FILE = 64 * 1024 * 1024 };
 
@@ -251,7 +252,9 @@ bool sheet_open(struct sheet *s, struct arena *mem, const char *path,
 		return false;
 	if (strlen(text) != len)
 		return ft_fail(err, &top, "is binary, not CSV text");
-	s->returns = memchr(text, '\r', len);
+	if (text_begins_with(text, UTF8_MARK))
+		text += strlen(UTF8_MARK);
+	s->returns = strchr(text, '\r');
 	s->start = to_row(s, text);
 	if (!*s->start)
 		return ft_fail(err, &top, "is empty: a header line is needed");

@@ -111,6 +111,7 @@ static void mistakes_have_line_and_column(void **state)
 	} cases[] = {
 		{ "op,bytes,time\na,1,2\n# x\n\nb,3,4e1\r\nb,.5,6.\n", "", 0, 0 },
 		{ "op,bytes,time\na,1,2", "", 0, 0 },
+		{ "\xef\xbb\xbfop,bytes,time\na,1,2", "", 0, 0 }, /* Excel's mark */
 		{ "op,bytes\na,1\n", "lacks the column 'time'", 1, 1 },
 		{ "", "is empty", 1, 1 },
 		{ "op,bytes,time\na,1,2\na,1\n", "this row has 2 cells, the header 3",
