@@ -106,8 +106,8 @@ static void join_domains(struct owned *owned)
 }
 
 /* Fit the recipe to the node: a NIC that is faster than a port and can be split is served
- * by several planes, any other runs at the port's rate; twin-port cages are the node's,
- * and a fabric may use fewer NICs. */
+ * by several planes, where neither the file nor a drawing says otherwise; any other runs at
+ * the port's rate; twin-port cages are the node's, and a fabric may use fewer NICs. */
 static bool fit_fabric(struct owned *owned, const struct ft_mark *at,
 		       struct ft_error *err)
 {
@@ -128,7 +128,8 @@ static bool fit_fabric(struct owned *owned, const struct ft_mark *at,
 			       "(nics.count)",
 			       fabric->name, (long long)c->nics_per_node,
 			       owned->node->name, (long long)owned->node->nics);
-	if (fabric->planes == 1 && nic >= 2 * port && !fabric->nics_per_node)
+	if (!fabric->planes_given && !fabric->graph && nic >= 2 * port &&
+	    !fabric->nics_per_node)
 		fabric->planes = (int64_t)fmin(nic / port + 1e-9,
 					       (double)owned->node->nic_links);
 	fabric->nic_ports_per_optic = owned->node->nic_ports_per_optic;

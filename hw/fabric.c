@@ -23,6 +23,7 @@ static void read_shape(struct arena *mem, struct reader *r, struct ft_fabric *fa
 
 	fabric->wiring = (enum ft_wiring)read_choice(r, "wiring", wirings, 5, 0);
 	fabric->planes = read_int(r, "planes", 1, 16, 1);
+	fabric->planes_given = read_has(r, "planes");
 	fabric->nics_per_node = read_int(r, "nics_per_node", 0, 64, 0);
 	fabric->oversubscription = read_quantity(r, "oversubscription", DIM_NONE, 1);
 	fabric->core_oversubscription =
@@ -118,6 +119,7 @@ static void check_drawn(struct reader *r, const struct ft_fabric *f)
 		{ "oversubscription", f->oversubscription != 1 },
 		{ "core_oversubscription", f->core_oversubscription != 1 },
 		{ "tiers", f->tiers != 0 },
+		{ "planes", f->planes != 1 },
 		{ "planned_nodes", f->planned_nodes != 0 },
 		{ "spare_spines", f->spare_spines != 0 },
 	};

@@ -148,6 +148,11 @@ static void a_nic_of_one_link_runs_at_its_ports_rate(void **state)
 		{ "{gpu: h100-sxm, gpus: 64, fabric: tcpxo-a3mega}", 1, 25 },
 		{ "{gpu: b300, gpus: 64, fabric: ib-ndr-rail}", 2, 100 },
 		{ "{gpu: b300, gpus: 64, fabric: ib-hdr-rail}", 2, 50 },
+		{ "{gpu: b300, gpus: 64, fabric: {extends: ib-ndr-rail, planes: 1}}", 1,
+		  50 },
+		{ "{gpu: b300, gpus: 16, fabric: {extends: ib-ndr-rail, wiring: graph, "
+		  "graph: {switches: [a], attach: [{nodes: [0, 1], switch: a}]}}}",
+		  1, 50 },
 		{ "{gpu: h100-sxm, gpus: 64, fabric: ib-hdr-rail, node: {extends: "
 		  "hgx-h100, nics: {links: 2}}}",
 		  2, 50 },

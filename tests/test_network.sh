@@ -33,7 +33,7 @@ ok "modules too slow for the cables, with their place" refused "^[^ ]*:[0-9]*:[0
 ok "a network in two pieces" refused "there is no path from" '/from: leaf3/d'
 ok "more cables than ports" refused "a switch of 32 ports" 's/radix: 128/radix: 32/'
 ok "a drawing needs its wiring" refused "belongs to wiring: graph" 's/^wiring: graph/wiring: rail/'
-for key in 'oversubscription: 2' 'core_oversubscription: 2' 'tiers: 3' 'planned_nodes: 64' 'spare_spines: 1'; do
+for key in 'oversubscription: 2' 'core_oversubscription: 2' 'tiers: 3' 'planes: 2' 'planned_nodes: 64' 'spare_spines: 1'; do
 	ok "a recipe's ${key%%:*} in a drawing" refused "${key%%:*}: has no effect with wiring: graph" "s/^routing:/$key\nrouting:/"
 done
 ok "a wiring needs its drawing" refused "lacks the key 'graph'" '/^graph:/,$d'

@@ -309,6 +309,7 @@ struct ft_fabric {
 	int64_t upper_radix;   /* the same of switches above the leaves; 0: as leaves */
 	int64_t port_split;    /* ports made of one of the switch */
 	int64_t planes;	       /* parallel networks that share each NIC's speed */
+	bool planes_given;     /* by the file; else a node's NICs may take several */
 	int64_t nics_per_node; /* 0: as the node says */
 	struct ft_number port_bytes_per_s;
 	double oversubscription;      /* down / up at the leaf, 1: none */
