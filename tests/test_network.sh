@@ -78,7 +78,7 @@ ok "a neighbour among the same leaves is felt" sh -c "$f simulate $s --beside $s
 ok "a packed neighbour under its own leaves is not" sh -c "$f simulate $drawn/packed.yaml --beside $drawn/packed.yaml --json | python3 -c 'import json,sys; d=json.load(sys.stdin); assert d[\"step_s\"] < 1.005*d[\"beside\"][\"step_alone_s\"], d[\"step_s\"]/d[\"beside\"][\"step_alone_s\"]'"
 ok "neighbours share one fabric" says "share one fabric" $f simulate $s --beside examples/01-first-answer/h100.yaml
 sed "s|fabric.yaml|$PWD/$drawn/fabric.yaml|" $drawn/packed.yaml >"$tmp/packed.yaml"
-sed 's/h100-sxm/b300/' "$tmp/packed.yaml" >"$tmp/nics.yaml"
+sed 's/h100-sxm/a100-80g/' "$tmp/packed.yaml" >"$tmp/nics.yaml"
 sed '/fabric:/a\  imperfections: {slow_nics_frac: 0.1}' "$tmp/packed.yaml" >"$tmp/faults.yaml"
 sed '/fabric:/a\  imperfections: {slow_gpus: [{gpu: 1, speed_frac: 0.9}]}' "$tmp/packed.yaml" >"$tmp/slow.yaml"
 under() { # OVERSUBSCRIPTION: a fabric that is called as the other is
