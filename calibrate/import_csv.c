@@ -126,13 +126,14 @@ static bool read_truths(const struct csv *t, size_t i, struct ft_measurement *m,
 static void row_of(const struct csv *t, size_t i, struct ft_measurement *m)
 {
 	const char *kernel = cell(t, i, "kernel"), *op = cell(t, i, "op");
+	bool gemm = !op[0] && !strcmp(kernel, "gemm");
+	bool attention = !op[0] && !strcmp(kernel, "attention");
 	struct ft_error told; /* by check_words() */
 
 	*m = (struct ft_measurement){
-		.kind = op[0] ? "collective" :
-			!strcmp(kernel, "gemm") || !strcmp(kernel, "attention") ?
-				kernel :
-				"memory",
+		.kind = op[0]		  ? "collective" :
+			gemm || attention ? kernel :
+					    "memory",
 		.dtype = cell(t, i, "dtype"),
 		.layout = cell(t, i, "layout"),
 		.impl = cell(t, i, "impl"),
@@ -153,10 +154,9 @@ static void row_of(const struct csv *t, size_t i, struct ft_measurement *m)
 		.date = cell(t, i, "date"),
 	};
 	m->kernel = op[0] ? op : measurement_is(m, "memory") ? kernel : "";
-	if (measurement_is(m, "gemm") && !m->layout[0])
-		m->layout = "forward";
-	if (measurement_is(m, "attention") && !m->pass[0])
-		m->pass = "forward";
+	m->layout = gemm && !m->layout[0] ? "forward" : m->layout;
+	m->pass = attention && !m->pass[0] ? "forward" : m->pass;
+	m->dtype = (gemm || attention) && !m->dtype[0] ? "bf16" : m->dtype;
 	(void)read_truths(t, i, m, &told);
 	judge(t, i, m);
 	m->time_us = time_of(t, i, m);

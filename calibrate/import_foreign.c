@@ -252,14 +252,18 @@ static const char *format_of(const struct csv *t, size_t row, int column)
 	return said[0] ? NULL : "bf16";
 }
 
-/* A size, which is above 0. */
+/* A size, which is whole and above 0. */
 static bool read_size(const struct csv *t, size_t row, int column, double *size,
 		      struct ft_error *err)
 {
 	struct ft_mark at = csv_mark(t, row, column);
 
-	return csv_number(t, row, column, 0, size, err) &&
-	       (*size > 0 || ft_fail(err, &at, "%s is not above 0", t->column[column]));
+	if (!csv_number(t, row, column, 0, size, err))
+		return false;
+	if (!(*size > 0))
+		return ft_fail(err, &at, "%s is not above 0", t->column[column]);
+	return *size <= floor(*size) ||
+	       ft_fail(err, &at, "%s should be a whole number", t->column[column]);
 }
 
 /* Milliseconds; benchmarks write "OOM" and the like where they have none: 0. */
@@ -269,9 +273,14 @@ static bool read_ms(const struct csv *t, size_t row, int column, double *ms,
 	const char *text = column < 0 ? "" : csv_text(t, row, column);
 	size_t digit = strcspn(text, "0123456789");
 
+	struct ft_mark at;
+
 	*ms = 0;
-	return !text[digit] || digit > strspn(text, "+-.") ||
-	       csv_number(t, row, column, 0, ms, err);
+	if (!text[digit] || digit > strspn(text, "+-."))
+		return true;
+	at = csv_mark(t, row, column);
+	return csv_number(t, row, column, 0, ms, err) &&
+	       (*ms >= 0 || ft_fail(err, &at, "the time '%.40s' is below 0", text));
 }
 
 static bool read_sizes(const struct csv *t, size_t i, const int at[COLUMNS],

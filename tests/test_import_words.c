@@ -63,6 +63,25 @@ static void a_truth_is_what_validate_takes_for_one(void **state)
 	ft_store_close(s);
 }
 
+/* A fit would write the product into a table that nobody can read. */
+static void a_row_without_a_format_is_bf16(void **state)
+{
+	struct scratch *x = *state;
+	struct ft_error err;
+	struct ft_store *s = ft_store_open(x->path, true, &err);
+	const struct ft_measurement *m;
+	char path[128];
+	size_t n;
+
+	snprintf(path, sizeof(path), "%s/f.csv", x->folder);
+	m = imported(s, FT_IMPORT_CSV, path,
+		     "kernel,m,n,k,measured.time_us\ngemm,8,8,8,9\n", &n, &err);
+	ok_or_say(m, err);
+	assert_int_equal(n, 1);
+	assert_string_equal(m[0].dtype, "bf16");
+	ft_store_close(s);
+}
+
 static void a_word_that_no_table_has_is_refused(void **state)
 {
 	static const struct {
@@ -227,6 +246,8 @@ static void a_size_with_a_letter_is_no_size(void **state)
 		{ "1,8,4096,128,1.5ms,OOM", "'1.5ms' is not a number" },
 		{ "1,8,4096,0,1.5,OOM", "head_dim is not above 0" },
 		{ "1,,4096,128,1.5,OOM", "heads is not above 0" },
+		{ "1,8.5,4096,128,1.5,OOM", "heads should be a whole number" },
+		{ "1,8,4096,128,-1.5,OOM", "the time '-1.5' is below 0" },
 		{ "1,8,4096,128,.5,OOM", NULL },
 		{ "1,8,4096,128,5e-1,-", NULL },
 	};
@@ -376,6 +397,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(a_truth_is_what_validate_takes_for_one),
 		TEST(a_word_that_no_table_has_is_refused),
+		TEST(a_row_without_a_format_is_bf16),
 		TEST(a_size_told_twice_alike_is_taken),
 		TEST(attention_of_another_kind_is_kept_not_fitted),
 		TEST(a_column_or_an_option_of_no_meaning_is_refused),
