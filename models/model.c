@@ -401,11 +401,15 @@ static void stretch(struct ft_model *model, int64_t sequence)
 	model->max_positions = sequence;
 }
 
-/* A window that is longer than a document sees all of it, as a chunk does; a shorter one stays as it is. */
+/* A window that is longer than a document sees all of it, as a chunk does; a shorter one stays as it is, but where entries
+ * are seen beside it, which are the document's own. */
 static void pack(struct ft_layer *l, int64_t document)
 {
-	if (!ft_layer_attends(l) || (l->window && l->window < document) ||
-	    (l->chunk && l->chunk <= document))
+	bool within = l->window && l->window < document;
+
+	if (within && l->entry_tokens)
+		l->chunk = document;
+	if (!ft_layer_attends(l) || within || (l->chunk && l->chunk <= document))
 		return;
 	l->window = 0;
 	l->chunk = document;

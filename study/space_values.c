@@ -98,7 +98,9 @@ static void modules(struct space *sp)
 	}
 	put(a, FT_MODULE_ACTIVATION);
 	put(a, FT_MODULE_ACTIVATION | FT_MODULE_NORM | up);
-	put(a, FT_MODULE_CORE_ATTENTION | FT_MODULE_ACTIVATION | FT_MODULE_NORM | up);
+	if (!routed->compressed) /* whose attention runs again with its layer alone */
+		put(a, FT_MODULE_CORE_ATTENTION | FT_MODULE_ACTIVATION |
+			       FT_MODULE_NORM | up);
 	put(a, FT_MODULE_EXPERTS | FT_MODULE_NORM | up);
 }
 

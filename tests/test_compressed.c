@@ -365,6 +365,18 @@ static void stages_and_predicted_tokens_have_all_streams(void **state)
 	drop(&p);
 }
 
+/* By all tokens of a sequence, as kernels take them: of each query a whole number. */
+static double keys_seen(const struct ft_layer *l, int64_t tokens)
+{
+	double seen;
+
+	if (!tokens)
+		return 0;
+	seen = ft_layer_pairs(l, tokens, WINDOW, true) +
+	       ft_layer_entry_pairs(l, tokens, true);
+	return (double)tokens * floor(seen / (double)tokens + 0.5);
+}
+
 /* Of four context ranks the last sees most: the window, and entries of all before; each has all entries, and what its neighbour's last
  * tokens give to its window. */
 static void the_last_context_rank_sees_most(void **state)
@@ -408,6 +420,45 @@ static void the_last_context_rank_sees_most(void **state)
 	}
 }
 
+/* A query sees the window and the entries of its document alone, whether the window is longer or shorter. */
+static void documents_have_entries_of_their_own(void **state)
+{
+	static const char *const ratio[] = { "4", "128" };
+	static const int64_t document[] = { 256, 160, 8 };
+
+	(void)state;
+	for (int i = 0; i < 6; i++) {
+		int64_t one = document[i / 2], left = TOKENS % one;
+		double n = (double)(TOKENS / one);
+		char text[600], plan[200];
+		struct ft_model *m;
+		const struct ft_layer *l;
+		struct parts p;
+
+		snprintf(text, sizeof(text), MODEL("1", ", compress_ratios: [%s]"),
+			 ratio[i % 2]);
+		snprintf(plan, sizeof(plan), PLAN(", document_length: %lld"),
+			 (long long)one);
+		m = model_from(text);
+		l = m->layer;
+		build(&p, text, plan, "megatron-bridge-26.06", 8);
+		near_frac(ft_layer_entry_pairs(p.model->layer, TOKENS, true),
+			  n * ft_layer_entry_pairs(l, one, true) +
+				  (left ? ft_layer_entry_pairs(l, left, true) : 0),
+			  1e-12);
+		near_frac(ft_layer_scored(p.model->layer, TOKENS, true),
+			  n * ft_layer_scored(l, one, true) +
+				  (left ? ft_layer_scored(l, left, true) : 0),
+			  1e-12);
+		near_frac(sum_of(p.graph, "attention").flop,
+			  PASSES * 3.5 * 2 * 2 * DIM * HEADS *
+				  (n * keys_seen(l, one) + keys_seen(l, left)),
+			  1e-12);
+		drop(&p);
+		ft_model_free(m);
+	}
+}
+
 /* What runs again is the forward pass, and is counted as such: all of it, or queries and the streams' sums. */
 static void it_is_computed_again_as_it_was(void **state)
 {
@@ -422,15 +473,14 @@ static void it_is_computed_again_as_it_was(void **state)
 		  again.graph->recomputed_flop_per_rank, 3e-3);
 	drop(&again);
 	build(&again, MODEL("3", RATIOS("0, 4, 128")),
-	      PLAN(", recompute: selective, recompute_modules: [mla_up_proj, mhc, "
-		   "core_attn]"),
+	      PLAN(", recompute: selective, recompute_modules: [mla_up_proj, mhc]"),
 	      "megatron-bridge-26.06", 8);
 	near_frac(sum_of(again.graph, NULL).flop - sum_of(once.graph, NULL).flop,
 		  again.graph->recomputed_flop_per_rank, 3e-3);
 	assert_int_equal(sum_of(again.graph, "streams_mix").n,
 			 2 * sum_of(once.graph, "streams_mix").n);
 	assert_int_equal(sum_of(again.graph, "attention").n,
-			 sum_of(once.graph, "attention").n * 3 / 2);
+			 sum_of(once.graph, "attention").n);
 	drop(&again);
 	drop(&once);
 }
@@ -440,22 +490,30 @@ static void what_no_framework_does_is_refused(void **state)
 {
 	struct ft_error err = { .text = "" };
 	struct ft_stack *other = ft_stack_load("transformers-5-eager", NULL, &err);
-	struct ft_plan plan[3];
-	static const char *const text[] = {
+	enum { WRONG = 6 };
+	struct ft_plan plan[WRONG];
+	static const char *const text[WRONG] = {
 		"parallel.tp 2: attention to compressed tokens",
 		"lora: adapters beside attention to compressed tokens",
 		"has no kernel for attention to compressed tokens",
+		"recompute: selective runs attention again where",
+		"recompute_modules: attention to compressed tokens runs again with",
+		"recompute_modules: attention to compressed tokens runs again with",
 	};
 	struct parts p;
 
 	(void)state;
 	ok_or_say(other, err);
 	build(&p, MODEL("2", RATIOS("0, 4")), PLAN(""), "megatron-bridge-26.06", 8);
-	for (int i = 0; i < 3; i++)
+	for (int i = 0; i < WRONG; i++) {
 		plan[i] = *p.plan;
+		plan[i].recompute = i > 2 ? FT_RECOMPUTE_SELECTIVE : FT_RECOMPUTE_NONE;
+	}
 	plan[0].tp = 2;
 	plan[1].lora.rank = 8;
-	for (int i = 0; i < 3; i++) {
+	plan[4].recompute_modules = FT_MODULE_STREAMS | FT_MODULE_CORE_ATTENTION;
+	plan[5].recompute_modules = FT_MODULE_OUT_PROJECTION;
+	for (int i = 0; i < WRONG; i++) {
 		assert_null(ft_graph_build(p.model, &plan[i], i == 2 ? other : p.stack,
 					   &err));
 		if (!strstr(err.text, text[i]))
@@ -479,6 +537,7 @@ int main(void)
 		cmocka_unit_test(stacked_experts_are_copied_and_kept),
 		cmocka_unit_test(stages_and_predicted_tokens_have_all_streams),
 		cmocka_unit_test(the_last_context_rank_sees_most),
+		cmocka_unit_test(documents_have_entries_of_their_own),
 		cmocka_unit_test(it_is_computed_again_as_it_was),
 		cmocka_unit_test(what_no_framework_does_is_refused),
 	};

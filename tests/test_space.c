@@ -216,10 +216,9 @@ static void add_words(struct all *a, const struct ft_scenario *s, bool all_shard
 	bool torch = !strncmp(k->name, "torch", 5) || foundry;
 	bool named = strncmp(k->name, "generic", 7);
 	bool routed = s->model->layer[s->model->n_layers - 1].experts > 0;
-	unsigned up =
-		(s->model->layer[0].kv_lora_rank ? FT_MODULE_MLA_UP : 0) |
-		(s->model->layer[0].compressed ? FT_MODULE_MLA_UP | FT_MODULE_STREAMS :
-						 0);
+	bool compressed = s->model->layer[0].compressed; /* no core runs again */
+	unsigned up = (s->model->layer[0].kv_lora_rank ? FT_MODULE_MLA_UP : 0) |
+		      (compressed ? FT_MODULE_MLA_UP | FT_MODULE_STREAMS : 0);
 	unsigned norm = FT_MODULE_NORM, core = FT_MODULE_CORE_ATTENTION;
 
 	add(&a->axis[AXIS_SCHEDULE], FT_1F1B);
@@ -242,8 +241,9 @@ static void add_words(struct all *a, const struct ft_scenario *s, bool all_shard
 	add(&a->axis[AXIS_MODULES], routed ? FT_MODULE_ACTIVATION : norm);
 	add(&a->axis[AXIS_MODULES],
 	    routed ? FT_MODULE_ACTIVATION | norm | up : core | norm);
-	add(&a->axis[AXIS_MODULES],
-	    routed ? core | FT_MODULE_ACTIVATION | norm | up : FT_MODULE_MLP);
+	add(&a->axis[AXIS_MODULES], compressed ? FT_MODULE_ACTIVATION | norm | up :
+				    routed ? core | FT_MODULE_ACTIVATION | norm | up :
+					     FT_MODULE_MLP);
 	if (routed)
 		add(&a->axis[AXIS_MODULES], FT_MODULE_EXPERTS | norm | up);
 	for (int i = 1; i <= 4; i++) {

@@ -248,7 +248,9 @@ static void put_target(struct builder *b, const struct layer_sizes *s)
 	put_each(b, s->l, &w, seen_pairs);
 }
 
-void compressed_core(struct builder *b, const struct layer_sizes *s, bool backward)
+/* Attention itself, with the choice of entries in front of it. */
+static void compressed_core(struct builder *b, const struct layer_sizes *s,
+			    bool backward)
 {
 	struct ft_work w = attention_of(b, s, "attention",
 					backward ? FT_PASS_BACKWARD : FT_PASS_FORWARD);
@@ -390,24 +392,14 @@ double compressed_up_products(const struct layer_sizes *s)
 	return (double)(s->q * s->l->q_lora_rank + s->l->qk_head_dim * s->h);
 }
 
-double choice_products(const struct layer_sizes *s)
-{
-	const struct ft_layer *l = s->l;
-
-	return ft_layer_chooses(l) ?
-		       (double)(l->index_heads * l->index_head_dim * l->q_lora_rank +
-				(2 * parts_of(l, l->index_head_dim) + l->index_heads) *
-					s->h) :
-		       0;
-}
-
 /* Of an indexer its queries, weights and entries, or the gradients of these where its loss makes them in the forward pass, the
  * parts of its entries, and what it chose. */
 static double choice_kept(const struct builder *b, const struct layer_sizes *s)
 {
 	const struct ft_layer *l = s->l;
 	int64_t most = b->plan->sequence / l->entry_tokens;
-	int64_t seen = l->window + (l->index_topk < most ? l->index_topk : most);
+	int64_t near = l->window ? l->window : l->chunk; /* all of a document */
+	int64_t seen = near + (l->index_topk < most ? l->index_topk : most);
 
 	return 2 * (double)(l->index_heads * (l->index_head_dim + 1)) +
 	       4 * (double)parts_of(l, l->index_head_dim) + 4 * (double)seen;
@@ -430,8 +422,6 @@ double compressed_kept(const struct builder *b, const struct layer_sizes *s,
 	kept += 2 * (double)(l->out_groups * l->out_rank);
 	kept += 2 * d * entries +
 		(l->entry_tokens ? 4 * (double)parts_of(l, (int64_t)d) : 0);
-	if (set & FT_MODULE_CORE_ATTENTION)
-		return kept + 2 * out;
 	return kept + 2 * out + 4 * (double)s->heads +
 	       (ft_layer_chooses(l) ? choice_kept(b, s) : 0);
 }

@@ -12,18 +12,12 @@
 void compressed_forward(struct builder *b, const struct layer_sizes *s);
 void compressed_back(struct builder *b, const struct layer_sizes *s);
 
-/* Attention itself, with the choice of entries in front of it. */
-void compressed_core(struct builder *b, const struct layer_sizes *s, bool backward);
-
 /* What mla_up_proj runs again: queries and keys from latents, turned. */
 void compressed_up(struct builder *b, const struct layer_sizes *s);
 
 /* FLOPs of a forward pass that runs again, beyond products with weights; and multiply-adds a token of what mla_up_proj runs again. */
 double compressed_flop(const struct builder *b, const struct layer_sizes *s);
 double compressed_up_products(const struct layer_sizes *s);
-
-/* The same of its indexer. */
-double choice_products(const struct layer_sizes *s);
 
 /* Bytes a token that it keeps beside the norm's output and its own output, where modules of a set run again. */
 double compressed_kept(const struct builder *b, const struct layer_sizes *s,

@@ -360,8 +360,6 @@ double whole_index_products(const struct builder *b, const struct layer_sizes *s
 
 double core_products(const struct builder *b, const struct layer_sizes *s)
 {
-	if (s->l->compressed)
-		return choice_products(s);
 	return is_gathered(b, s->l) ?
 		       index_matrices(s) + (double)(s->out * s->l->kv_lora_rank) :
 		       0;

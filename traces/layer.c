@@ -184,11 +184,9 @@ static void mlp_again(struct builder *b, const struct layer_sizes *s, unsigned s
 static void attention_again(struct builder *b, const struct layer_sizes *s,
 			    unsigned set)
 {
-	if (s->l->compressed) {
+	if (s->l->compressed) { /* whose core does not run again */
 		if (set & FT_MODULE_MLA_UP)
 			compressed_up(b, s);
-		if (set & FT_MODULE_CORE_ATTENTION)
-			compressed_core(b, s, false);
 		return;
 	}
 	if (set & FT_MODULE_MLA_UP && s->l->kv_lora_rank) {

@@ -386,6 +386,28 @@ static bool attends(const struct ft_plan *plan, const struct ft_stack *stack,
 		stack->name);
 }
 
+/* Attention itself, which Megatron Core's class does not compute again ("Checkpoint core attention is not supported":
+ * deepseek_v4_hybrid_attention.py, read 2026-12-01), nor do the names of MaxText's products fit its own. */
+static bool entries_again(const struct ft_plan *plan, const struct ft_stack *stack,
+			  struct ft_error *err)
+{
+	bool core = plan->recompute == FT_RECOMPUTE_SELECTIVE &&
+		    selected_modules(plan, stack) & FT_MODULE_CORE_ATTENTION;
+
+	if (!core)
+		return true;
+	if (plan->recompute_modules)
+		return ft_fail(err, NULL,
+			       "recompute_modules: attention to compressed tokens runs "
+			       "again with its whole layer alone; take some of "
+			       "mla_up_proj, mhc, layernorm, moe_act and moe");
+	return ft_fail(err, NULL,
+		       "recompute: selective runs attention again where "
+		       "recompute_modules names nothing else, and attention to "
+		       "compressed tokens runs again with its whole layer alone; name "
+		       "some of mla_up_proj, mhc, layernorm, moe_act and moe");
+}
+
 /* Megatron Core refuses tensor ranks. Transformers' class copies the entries of
  * each query, and takes no kernel. All read 2026-12-01. */
 static bool reads_entries(const struct ft_model *model, const struct ft_plan *plan,
@@ -408,7 +430,7 @@ static bool reads_entries(const struct ft_model *model, const struct ft_plan *pl
 			       "compressed tokens; take one that has, such as "
 			       "megatron-bridge-26.06",
 			       model->type, stack->name);
-	return true;
+	return entries_again(plan, stack, err);
 }
 
 /* Is there a way to attend to what an indexer chooses? Transformers' classes take none of FlashAttention's kernels. */
