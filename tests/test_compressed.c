@@ -1,34 +1,5 @@
-/* tests/test_compressed.c - attention to compressed tokens, in streams of the residual: layers, parameters, works, memory */
-#include "tests/counted.h"
-#include "tests/parts.h"
-
-#define KEYS(layers) \
-	"model_type: deepseek_v4, hidden_size: 512, num_hidden_layers: " layers ", " \
-	"num_attention_heads: 8, head_dim: 64, q_lora_rank: 128, o_groups: 4, " \
-	"o_lora_rank: 32, sliding_window: 16, index_n_heads: 4, index_head_dim: 32, " \
-	"index_topk: 32, hc_mult: 4, n_routed_experts: 8, num_experts_per_tok: 2, " \
-	"moe_intermediate_size: 256, n_shared_experts: 1, vocab_size: 512"
-#define MODEL(layers, more) "{" KEYS(layers) more "}"
-#define RATIOS(list) ", compress_ratios: [" list "]"
-#define PLAN(more) \
-	"{sequence_length: 512, global_batch_size: 32, sharding: ddp" more "}"
-
-enum {
-	H = 512,
-	HEADS = 8,
-	DIM = 64,
-	TURNED = 8,
-	QRANK = 128,
-	GROUPS = 4,
-	RANK = 32,
-	WINDOW = 16,
-	INDEX_HEADS = 4,
-	INDEX_DIM = 32,
-	TOPK = 32,
-	STREAMS = 4,
-	TOKENS = 512,
-	PASSES = 4
-};
+/* tests/test_compressed.c - attention to compressed tokens: layers, parameters, works, memory */
+#include "tests/compressed.h"
 
 /* By words, by numbers, or neither: then the first two see all entries, and each second one behind chooses. */
 static void what_layers_see_is_said_in_three_ways(void **state)
@@ -260,70 +231,6 @@ static void some_products_stay_in_sixteen_bit(void **state)
 	drop(&p);
 }
 
-/* Of n streams of h: as long as a copy of so many times all of them, by fused kernels and by what a compiler makes; no less than what each
- * reads and writes. */
-static void streams_move_what_was_measured(void **state)
-{
-	static const struct {
-		const char *name, *back;
-		double fused[2], compiled[2], least[2];
-		bool ends;
-	} want[] = {
-		{ "streams_weights",
-		  "streams_weights_back",
-		  { 1.6, 6 },
-		  { 7.5, 12.5 },
-		  { 1, 3 },
-		  true },
-		{ "streams_sum",
-		  "streams_sum_back",
-		  { 1.25, 2.2 },
-		  { 1.3, 2.6 },
-		  { 1.2, 2.2 },
-		  true },
-		{ "streams_mix",
-		  "streams_mix_back",
-		  { 2.2, 3.9 },
-		  { 13.6, 19.9 },
-		  { 2.2, 3.4 },
-		  false },
-		{ "streams_gradient",
-		  "streams_gradient",
-		  { 4, 4 },
-		  { 4, 4 },
-		  { 4, 4 },
-		  false },
-	};
-	double all = 2. * TOKENS * H * STREAMS;
-
-	(void)state;
-	for (int i = 0; i < 2; i++) {
-		struct parts p;
-
-		build(&p, MODEL("1", RATIOS("0")), PLAN(""),
-		      i ? "megatron-bridge-26.02" : "megatron-bridge-26.06", 8);
-		for (size_t k = 0; k < sizeof(want) / sizeof(*want); k++) {
-			double times = PASSES * (want[k].ends ? 3 : 2);
-			const double *x = i ? want[k].compiled : want[k].fused;
-
-			near_frac(sum_of(p.graph, want[k].name).bytes,
-				  times * x[0] * all, 1e-12);
-			near_frac(sum_of(p.graph, want[k].back).bytes,
-				  times * x[1] * all, 1e-12);
-			assert_true(x[0] >= want[k].least[0] &&
-				    x[1] >= want[k].least[1]);
-		}
-		near_frac(sum_of(p.graph, "streams_square").bytes,
-			  3. * PASSES *
-				  ((i ? 41 * 8 : 400) * TOKENS * STREAMS * STREAMS +
-				   (i ? 40 * 4.2e6 : 0)),
-			  1e-12);
-		assert_true(launches_of(p.graph, "streams_square_back") ==
-			    3. * PASSES * (i ? 118 : 1));
-		drop(&p);
-	}
-}
-
 /* Primus copies the weights of experts together: 2 bytes a number read and written, each way, and kept of each micro-batch; not of experts that run
  * one by one. */
 static void stacked_experts_are_copied_and_kept(void **state)
@@ -343,25 +250,6 @@ static void stacked_experts_are_copied_and_kept(void **state)
 	build(&p, MODEL("1", RATIOS("0")), PLAN(", grouped_experts: false"),
 	      "primus-deepseek-v4-2026", 8);
 	assert_int_equal(sum_of(p.graph, "expert_stack").n, 0);
-	drop(&p);
-}
-
-/* All streams go from stage to stage; a predicted token's projection is one of its embedding and one of each stream. */
-static void stages_and_predicted_tokens_have_all_streams(void **state)
-{
-	struct parts p;
-
-	(void)state;
-	build(&p, MODEL("2", RATIOS("0, 4")), PLAN(", parallel: {pp: 2}"),
-	      "megatron-bridge-26.06", 8);
-	near_frac(sum_of(p.graph, "pp_activation").bytes,
-		  sum_of(p.graph, "pp_activation").n * 2. * TOKENS * H * STREAMS,
-		  1e-12);
-	drop(&p);
-	build(&p, MODEL("1", RATIOS("4") ", num_nextn_predict_layers: 1"), PLAN(""),
-	      "megatron-bridge-26.06", 8);
-	near_frac(sum_of(p.graph, "mtp_projection").flop,
-		  PASSES * 6. * (1 + STREAMS) * TOKENS * H * H, 1e-12);
 	drop(&p);
 }
 
@@ -533,9 +421,7 @@ int main(void)
 		cmocka_unit_test(flops_are_those_of_its_matrices),
 		cmocka_unit_test(its_works_are_counted),
 		cmocka_unit_test(some_products_stay_in_sixteen_bit),
-		cmocka_unit_test(streams_move_what_was_measured),
 		cmocka_unit_test(stacked_experts_are_copied_and_kept),
-		cmocka_unit_test(stages_and_predicted_tokens_have_all_streams),
 		cmocka_unit_test(the_last_context_rank_sees_most),
 		cmocka_unit_test(documents_have_entries_of_their_own),
 		cmocka_unit_test(it_is_computed_again_as_it_was),

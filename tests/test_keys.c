@@ -27,7 +27,7 @@ static const struct key_exempt exempt[] = {
 	{ "stack", "layout.norm_finalize", "heads of TE: test_elements_counted.c" },
 	{ "stack", "layout.stacked_experts", "of grouped experts: test_compressed.c" },
 	{ "stack", "layout.fused_streams",
-	  "of a residual of several streams: test_compressed.c" },
+	  "of a residual of several streams: test_streams.c" },
 	{ "stack", "layout.static_tiles", "of grouped products: test_gemm.c" },
 	{ "stack", "layout.experts_as_weights",
 	  "of mixtures under autocast: test_experts_wide.c" },

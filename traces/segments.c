@@ -7,6 +7,7 @@
 #include "traces/scan.h"
 #include "traces/sharding.h"
 #include "traces/stage.h"
+#include "traces/streams.h"
 
 static void call(struct stage *st, uint32_t segment)
 {
@@ -257,11 +258,13 @@ void segment_forward(struct stage *st, struct layer_call f)
 
 	if (f.received)
 		f.variant |= V_EDGE;
-	if (!fresh(st, ROLE_LAYER, b->kind[f.layer], f.variant, "forward"))
+	if (!fresh(st, ROLE_LAYER, b->kind[f.layer] + b->model->n_layers * f.streams,
+		   f.variant, "forward"))
 		return;
 	before_forward(st, f);
 	layer_forward(b, f.layer);
 	layer_bytes(b, f.layer, false);
+	streams_bytes(b, f.layer, f.streams, false);
 	segment_done(st);
 }
 
@@ -402,14 +405,17 @@ void segment_backward(struct stage *st, struct layer_call k)
 {
 	struct builder *b = st->b;
 
-	if (!fresh_back(st, ROLE_LAYER_BACK, b->kind[k.layer] * 2 + k.received,
-			k.variant, "backward"))
+	int64_t kind = b->kind[k.layer] + b->model->n_layers * k.streams;
+
+	if (!fresh_back(st, ROLE_LAYER_BACK, kind * 2 + k.received, k.variant,
+			"backward"))
 		return;
 	if (st->part != PART_WEIGHTS)
 		before_backward(st, k);
 	layer_backward(b, k.layer);
 	fetch_below(b, k.layer, k.variant);
 	layer_bytes(b, k.layer, true);
+	streams_bytes(b, k.layer, k.streams, true);
 	if (st->part != PART_INPUTS)
 		behind_backward(st, k);
 	if (k.variant & V_SYNC && is_fsdp(b->plan))
@@ -420,7 +426,9 @@ void segment_backward(struct stage *st, struct layer_call k)
 void segment_pair(struct stage *st, struct layer_call f, struct layer_call k)
 {
 	struct builder *b = st->b;
-	int64_t kind = b->kind[f.layer] * b->model->n_layers + b->kind[k.layer];
+	int64_t n = b->model->n_layers;
+	int64_t kind = b->kind[f.layer] * n + b->kind[k.layer] +
+		       n * n * (f.streams + 2 * k.streams);
 
 	if (f.received)
 		f.variant |= V_EDGE;
@@ -435,6 +443,8 @@ void segment_pair(struct stage *st, struct layer_call f, struct layer_call k)
 	fetch_below(b, k.layer, k.variant);
 	layer_bytes(b, f.layer, false);
 	layer_bytes(b, k.layer, true);
+	streams_bytes(b, f.layer, f.streams, false);
+	streams_bytes(b, k.layer, k.streams, true);
 	behind_backward(st, k);
 	segment_done(st);
 }

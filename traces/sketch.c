@@ -35,7 +35,7 @@ static struct ft_sketch_calls put_back(struct stage *st, int64_t layer,
 		st->part = part;
 		if (layer >= 0)
 			segment_backward(st,
-					 (struct layer_call){ layer, variant, false });
+					 (struct layer_call){ layer, variant, false, 0 });
 		else if (layer == HEAD)
 			segment_head_back(st, variant, st->b->model->n_layers - 1);
 		else if (part != PART_INPUTS)
@@ -53,7 +53,7 @@ static void put_unit(struct stage *st, int64_t layer, struct ft_sketch_unit *u)
 	segment_slot(st, (struct ft_slot){ FT_SLOT_FORWARD, 0, 0 });
 	u->forward = begin(st);
 	if (layer >= 0)
-		segment_forward(st, (struct layer_call){ layer, 0, false });
+		segment_forward(st, (struct layer_call){ layer, 0, false, 0 });
 	else if (layer == EMBEDDING)
 		segment_embed(st, 0);
 	else

@@ -76,6 +76,8 @@ struct layer_call {
 	int64_t layer;
 	unsigned variant;
 	bool received;
+	int64_t streams; /* of a chunk's first layer forward 1, of its last one backward the layers whose streams are made
+			  * again; else, and where none are, 0 */
 };
 
 void segment_forward(struct stage *st, struct layer_call f);

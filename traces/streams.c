@@ -13,10 +13,14 @@
  * backward 118, of a microsecond each at least.
  *
  * Kept of each half: the streams (2 n h, where one stream has 2 h), their sum (2 h), which the norm reads, and the half's output (2 h).
- * Where `mhc` runs again only that output is kept: of a stage's chunk the streams that came in. Source: Megatron Core's
- * hyper_connection.py (read 2026-12-01).
+ * Where `mhc` runs again only that output is kept, and of a stage's chunk the streams that came in; in front of its backward those of all its
+ * layers are made at once, so that the fullest moment is less for what other micro-batches keep alone. Without kernels of their own each half
+ * keeps all streams in fp32, too, which the product of weights reads, and which do not go with `mhc`. Source: Megatron Core's
+ * hyper_connection.py, tensor_parallel/random.py and transformer_block.py (read 2026-12-01; mhc_recompute_layer_num, smaller blocks, has no key).
  */
 #include "traces/streams.h"
+
+#include "traces/memory.h"
 
 bool has_streams(const struct builder *b)
 {
@@ -132,13 +136,61 @@ double streams_products(const struct builder *b)
 	return has_streams(b) ? 2 * n * (n + 2) * n * (double)b->model->hidden_size : 0;
 }
 
+/* Without kernels of their own the product that makes weights reads all streams in fp32, a copy that it keeps whatever runs
+ * again; a compiler casts them anew. */
+static bool keeps_wide(const struct builder *b)
+{
+	return !b->rules->fused_streams && b->rules->fusion != FT_FUSION_COMPILED;
+}
+
+/* Of so many numbers a token of each half, in 16 bit. */
+static double halves_of(const struct layer_sizes *s, double numbers)
+{
+	return (ft_layer_has_mlp(s->l) ? 2 : 1) * 2 * (double)(s->h * s->part) *
+	       numbers;
+}
+
+double streams_rebuilt(const struct builder *b, int64_t layer)
+{
+	struct layer_sizes s = sizes_of(b, layer);
+	bool again = layer_recompute(b, layer) == FT_RECOMPUTE_SELECTIVE &&
+		     recomputed_modules(b) & FT_MODULE_STREAMS;
+
+	return has_streams(b) && again && !b->offload[layer] ?
+		       halves_of(&s, (double)b->model->streams + 1) :
+		       0;
+}
+
+void streams_bytes(struct builder *b, int64_t layer, int64_t begins, bool backward)
+{
+	struct layer_sizes s = sizes_of(b, layer);
+	double in = all_of(b, s.part), own = streams_rebuilt(b, layer), all;
+
+	if (b->part != PART_WHOLE || plan_splits(b->plan))
+		return;
+	if (!backward) {
+		all = begins ? in : 0;
+	} else {
+		/* what the layer's own backward counts is there already */
+		all = (begins ? (double)begins * halves_of(&s,
+							   (double)b->model->streams +
+								   1) -
+					in :
+				0) -
+		      own;
+	}
+	takes(b, FT_MEMORY_ACTIVATIONS, all, all);
+}
+
 double streams_kept(const struct builder *b, const struct layer_sizes *s, unsigned set)
 {
-	double halves = ft_layer_has_mlp(s->l) ? 2 : 1;
-	double n = (double)b->model->streams;
+	double n = (double)b->model->streams, kept = 0;
 
-	if (!has_streams(b) || set & FT_MODULE_STREAMS)
+	if (!has_streams(b))
 		return 0;
-	return halves * 2 * (double)s->h * (n + 1) * (double)s->part /
-	       (double)s->tokens;
+	if (!(set & FT_MODULE_STREAMS))
+		kept = n + 1;
+	if (keeps_wide(b))
+		kept += 2 * n;
+	return halves_of(s, kept) / (double)s->tokens;
 }

@@ -26,6 +26,12 @@ void streams_begin(struct builder *b, bool backward);
 /* Parameters of a layer's weights of streams, whose products are among what kernels move. */
 double streams_products(const struct builder *b);
 
+/* Bytes of a layer's streams and their sums that are made again in front of its backward; 0: none are. All of a chunk's are made at
+ * once, behind which each layer's go with its backward; until then the chunk keeps the streams that came in. begins: of
+ * struct layer_call. */
+double streams_rebuilt(const struct builder *b, int64_t layer);
+void streams_bytes(struct builder *b, int64_t layer, int64_t begins, bool backward);
+
 /* Bytes a token that a layer keeps beside what one of one stream does, where modules of a set run again. */
 double streams_kept(const struct builder *b, const struct layer_sizes *s, unsigned set);
 
