@@ -92,8 +92,8 @@ static void check_ratios(struct reader *r, const struct said *said,
 	const struct node *list = said->ratios;
 	int64_t most = model->n_layers + model->predicted;
 
-	if (!list)
-		return;
+	if (!list || (said->types && !said_beside(r, said->types, list)))
+		return; /* words laid upon it say what layers see */
 	if (laid_upon(r, "compress_ratios") && (int64_t)list->n > most)
 		check_length(r, "compress_ratios", list->n, model->n_layers);
 	else

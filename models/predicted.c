@@ -1,8 +1,11 @@
 /* models/predicted.c - the layer that those of predicted tokens are like */
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/limits.h"
 #include "base/reader.h"
 #include "models/family.h"
+#include "models/layer_lists.h"
 #include "models/layers.h"
 #include "models/padded.h"
 
@@ -41,6 +44,28 @@ static int64_t first_that_sees_least(const struct ft_model *model)
 	return least;
 }
 
+/* By its own number, where compress_ratios goes on with those of predicted tokens and some layer of the model has it, too. */
+static int64_t compressed_predicted(struct reader *r, const struct ft_model *model)
+{
+	const struct node *list =
+		read_number_list(r, "compress_ratios", LIMIT_SEQUENCE);
+	int64_t ratio = 0, last = model->n_layers + model->predicted - 1;
+
+	if (!model->predicted || !list || (int64_t)list->n != last + 1)
+		return first_that_sees_least(model);
+	ratio = strtoll(list_word(list, last), NULL, 10);
+	for (int64_t i = 0; i < model->n_layers; i++)
+		if (model->layer[i].entry_tokens == ratio)
+			return i;
+	if (ratio)
+		reader_fail(
+			r, "compress_ratios",
+			"predicted tokens' layer has %lld, as no layer of the model "
+			"has; such layers are not simulated",
+			(long long)ratio);
+	return first_that_sees_least(model);
+}
+
 int64_t layers_predicted(struct reader *r, const struct family *family,
 			 const struct ft_model *model)
 {
@@ -49,7 +74,7 @@ int64_t layers_predicted(struct reader *r, const struct family *family,
 				      "";
 
 	if (family->compressed)
-		return first_that_sees_least(model);
+		return compressed_predicted(r, model);
 	if (family->padded)
 		return padded_predicted(r, model);
 	if (family->local_heads && model->predicted)

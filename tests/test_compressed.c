@@ -41,6 +41,37 @@ static void what_layers_see_is_said_in_three_ways(void **state)
 	ft_model_free(none);
 }
 
+/* By the number of their own behind those of the layers, where there is one; else like those that see least. Words laid upon a
+ * file's numbers are what counts, and so are the tokens of an entry that they go with. */
+static void layers_of_predicted_tokens_see_what_is_said(void **state)
+{
+	static const char next[] = ", num_nextn_predict_layers: 1";
+	static const struct {
+		const char *more;
+		int like;
+	} of[] = {
+		{ RATIOS("0, 4, 128, 4"), 1 },	 { RATIOS("0, 4, 128, 0"), 0 },
+		{ RATIOS("0, 4, 128, 128"), 2 }, { RATIOS("0, 4, 128"), 0 },
+		{ RATIOS("4, 4, 128, 0"), 2 },	 { RATIOS("128, 4, 128, 128"), 0 },
+	};
+	struct ft_model *words =
+		model_from("{name: deepseek-v4-flash, layer_types: "
+			   "[compressed_sparse_attention], compress_rate_csa: 8}");
+
+	(void)state;
+	assert_int_equal(words->layer[0].entry_tokens, 8);
+	ft_model_free(words);
+	for (size_t i = 0; i < sizeof(of) / sizeof(*of); i++) {
+		char text[700];
+		struct ft_model *m;
+
+		snprintf(text, sizeof(text), MODEL("3", "%s%s"), of[i].more, next);
+		m = model_from(text);
+		assert_int_equal(m->predicted_like, of[i].like);
+		ft_model_free(m);
+	}
+}
+
 static void mistakes_are_told_with_their_place(void **state)
 {
 	static const struct {
@@ -59,6 +90,9 @@ static void mistakes_are_told_with_their_place(void **state)
 		{ "name: deepseek-v4-flash\nnum_hidden_layers: 2\n"
 		  "compress_ratios: [0, 8]",
 		  3, 18, "layer 2 has 8, which is neither 0 nor 4" },
+		{ "name: deepseek-v4-flash\nnum_hidden_layers: 1\n"
+		  "num_nextn_predict_layers: 1\ncompress_ratios: [0, 4]",
+		  4, 18, "predicted tokens' layer has 4, as no layer of the model" },
 		{ "name: deepseek-v4-flash\ncompress_rate_hca: 4", 2, 20,
 		  "is 4 as compress_rate_csa is" },
 		{ "name: deepseek-v4-flash\nlayer_types: [full_attention]", 2, 15,
@@ -415,6 +449,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_layers_see_is_said_in_three_ways),
+		cmocka_unit_test(layers_of_predicted_tokens_see_what_is_said),
 		cmocka_unit_test(mistakes_are_told_with_their_place),
 		cmocka_unit_test(it_has_the_parameters_that_are_published),
 		cmocka_unit_test(entries_are_seen_when_they_are_whole),

@@ -61,16 +61,6 @@ static struct pass pass_of(struct stage *st, const struct ft_slot *slot)
 	};
 }
 
-/* Layers of a chunk whose streams are made again; none where backward passes are cut, which nothing does beside. */
-static int64_t streams_again_of(const struct stage *st, int64_t chunk)
-{
-	int64_t n = 0;
-
-	for (int64_t l = st->begin[chunk]; l < st->end[chunk]; l++)
-		n += streams_rebuilt(st->b, l) > 0;
-	return plan_splits(st->b->plan) ? 0 : n;
-}
-
 static struct layer_call forward_call(struct stage *st, struct pass *p, int64_t l)
 {
 	bool edge = l == st->begin[p->chunk];
@@ -79,7 +69,8 @@ static struct layer_call forward_call(struct stage *st, struct pass *p, int64_t 
 	if (v & V_FIRST && gathers_ahead(st->b))
 		v |= bucket_ahead(st->b, &p->ahead, l, st->end[p->chunk]);
 	return (struct layer_call){ l, v, edge && !p->first && !p->from_self,
-				    edge && streams_again_of(st, p->chunk) > 0 };
+				    edge && streams_rebuilt_in(st->b, l,
+							       st->end[p->chunk]) > 0 };
 }
 
 /* fsdp: the last layer to go back has none below it to gather, and the first gathers itself;
@@ -113,10 +104,10 @@ static struct layer_call backward_call(struct stage *st, struct pass *p, int64_t
 		own &= V_EDGE | V_RAGGED | V_GATHER | V_FETCH | V_FETCH_BELOW | V_TOP;
 	else if (st->part == PART_WEIGHTS)
 		own &= ~(unsigned)(V_EDGE | V_GATHER | V_FETCH | V_FETCH_BELOW | V_TOP);
-	return (struct layer_call){ l, own,
-				    top && !p->last && !p->to_self &&
-					    st->part != PART_WEIGHTS,
-				    top ? streams_again_of(st, p->chunk) : 0 };
+	return (struct layer_call){
+		l, own, top && !p->last && !p->to_self && st->part != PART_WEIGHTS,
+		top ? streams_rebuilt_in(b, st->begin[p->chunk], l + 1) : 0
+	};
 }
 
 static void enter_forward(struct stage *st, const struct pass *p)

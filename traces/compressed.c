@@ -19,6 +19,7 @@
 #include "base/whole.h"
 #include "traces/casts.h"
 #include "traces/indexed.h"
+#include "traces/stage.h"
 
 static enum ft_dtype wide(const struct builder *b)
 {
@@ -413,12 +414,19 @@ double compressed_kept(const struct builder *b, const struct layer_sizes *s,
 	double r = (double)l->q_lora_rank, out = (double)s->out;
 	double entries = /* of all context ranks */
 		l->entry_tokens ? (double)b->plan->cp / (double)l->entry_tokens : 0;
-	double kept =
-		(2 + input_width) * r; /* latents in front of their norm, behind */
+	bool narrow = input_width < 2, again = set & FT_MODULE_MLA_UP;
+	double behind = again ? 2 : input_width;
+	double kept = (2 + behind) * r; /* latents in front of their norm, behind */
 
-	if (!(set &
-	      FT_MODULE_MLA_UP)) /* in front of norms, and as attention reads them */
+	if (!again) /* in front of norms, and as attention reads them */
 		kept += 2 * 2 * (q + d);
+	if (narrow && (l->entry_tokens ||
+		       again)) /* what products in 16 bit read, or run again from */
+		kept += 2 * (double)s->h;
+	if (narrow && !again) /* each product casts its own: keys' */
+		kept += input_width * (double)s->h;
+	if (narrow && ft_layer_chooses(l)) /* queries' of the indexer */
+		kept += input_width * r;
 	kept += 2 * (double)(l->out_groups * l->out_rank);
 	kept += 2 * d * entries +
 		(l->entry_tokens ? 4 * (double)parts_of(l, (int64_t)d) : 0);
@@ -430,4 +438,51 @@ int64_t compressed_tensors(const struct ft_layer *l)
 {
 	/* five matrices, two norms, sinks; of entries two matrices, places and a norm; of an indexer two matrices and its entries */
 	return 8 + (l->entry_tokens ? 4 : 0) + (ft_layer_chooses(l) ? 6 : 0);
+}
+
+/* Attention itself, which Megatron Core's class does not compute again ("Checkpoint core attention is not supported":
+ * deepseek_v4_hybrid_attention.py, read 2026-12-01), nor do the names of MaxText's products fit its own. */
+static bool entries_again(const struct ft_plan *plan, const struct ft_stack *stack,
+			  struct ft_error *err)
+{
+	bool core = plan->recompute == FT_RECOMPUTE_SELECTIVE &&
+		    selected_modules(plan, stack) & FT_MODULE_CORE_ATTENTION;
+
+	if (!core)
+		return true;
+	if (plan->recompute_modules)
+		return ft_fail(err, NULL,
+			       "recompute_modules: attention to compressed tokens runs "
+			       "again with its whole layer alone; take some of "
+			       "mla_up_proj, mhc, layernorm, moe_act and moe");
+	return ft_fail(err, NULL,
+		       "recompute: selective runs attention again where "
+		       "recompute_modules names nothing else, and attention to "
+		       "compressed tokens runs again with its whole layer alone; name "
+		       "some of mla_up_proj, mhc, layernorm, moe_act and moe");
+}
+
+/* Megatron Core refuses tensor ranks. Transformers' class copies the entries of
+ * each query, and takes no kernel. All read 2026-12-01. */
+bool compressed_runs(const struct ft_model *model, const struct ft_plan *plan,
+		     const struct ft_stack *stack, struct ft_error *err)
+{
+	if (model->n_layers < 1 || !model->layer[0].compressed)
+		return true;
+	if (plan->tp > 1)
+		return ft_fail(err, NULL,
+			       "parallel.tp %lld: attention to compressed tokens is "
+			       "simulated with tp 1; use pp, ep, cp and dp",
+			       (long long)plan->tp);
+	if (plan->lora.rank)
+		return ft_fail(err, NULL,
+			       "lora: adapters beside attention to compressed tokens "
+			       "are not simulated");
+	if (stack->layout.masked_choice || ft_stack_unfused(stack, false, false, false))
+		return ft_fail(err, NULL,
+			       "model_type %s: stack %s has no kernel for attention to "
+			       "compressed tokens; take one that has, such as "
+			       "megatron-bridge-26.06",
+			       model->type, stack->name);
+	return entries_again(plan, stack, err);
 }

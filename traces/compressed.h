@@ -23,6 +23,10 @@ double compressed_up_products(const struct layer_sizes *s);
 double compressed_kept(const struct builder *b, const struct layer_sizes *s,
 		       unsigned set, double input_width);
 
+/* Is it simulated under that plan and stack? False: *err says what is. */
+bool compressed_runs(const struct ft_model *model, const struct ft_plan *plan,
+		     const struct ft_stack *stack, struct ft_error *err);
+
 /* Tensors that its weights are kept in. */
 int64_t compressed_tensors(const struct ft_layer *l);
 

@@ -34,8 +34,8 @@ static struct ft_sketch_calls put_back(struct stage *st, int64_t layer,
 	for (enum part part = splits ? PART_INPUTS : PART_WHOLE;; part = PART_WEIGHTS) {
 		st->part = part;
 		if (layer >= 0)
-			segment_backward(st,
-					 (struct layer_call){ layer, variant, false, 0 });
+			segment_backward(
+				st, (struct layer_call){ layer, variant, false, 0 });
 		else if (layer == HEAD)
 			segment_head_back(st, variant, st->b->model->n_layers - 1);
 		else if (part != PART_INPUTS)

@@ -1,4 +1,5 @@
 /* traces/stack_runs.c - plans that a stack does not run, which are refused */
+#include "traces/compressed.h"
 #include "traces/sharding.h"
 #include "traces/stage.h"
 
@@ -386,53 +387,6 @@ static bool attends(const struct ft_plan *plan, const struct ft_stack *stack,
 		stack->name);
 }
 
-/* Attention itself, which Megatron Core's class does not compute again ("Checkpoint core attention is not supported":
- * deepseek_v4_hybrid_attention.py, read 2026-12-01), nor do the names of MaxText's products fit its own. */
-static bool entries_again(const struct ft_plan *plan, const struct ft_stack *stack,
-			  struct ft_error *err)
-{
-	bool core = plan->recompute == FT_RECOMPUTE_SELECTIVE &&
-		    selected_modules(plan, stack) & FT_MODULE_CORE_ATTENTION;
-
-	if (!core)
-		return true;
-	if (plan->recompute_modules)
-		return ft_fail(err, NULL,
-			       "recompute_modules: attention to compressed tokens runs "
-			       "again with its whole layer alone; take some of "
-			       "mla_up_proj, mhc, layernorm, moe_act and moe");
-	return ft_fail(err, NULL,
-		       "recompute: selective runs attention again where "
-		       "recompute_modules names nothing else, and attention to "
-		       "compressed tokens runs again with its whole layer alone; name "
-		       "some of mla_up_proj, mhc, layernorm, moe_act and moe");
-}
-
-/* Megatron Core refuses tensor ranks. Transformers' class copies the entries of
- * each query, and takes no kernel. All read 2026-12-01. */
-static bool reads_entries(const struct ft_model *model, const struct ft_plan *plan,
-			  const struct ft_stack *stack, struct ft_error *err)
-{
-	if (model->n_layers < 1 || !model->layer[0].compressed)
-		return true;
-	if (plan->tp > 1)
-		return ft_fail(err, NULL,
-			       "parallel.tp %lld: attention to compressed tokens is "
-			       "simulated with tp 1; use pp, ep, cp and dp",
-			       (long long)plan->tp);
-	if (plan->lora.rank)
-		return ft_fail(err, NULL,
-			       "lora: adapters beside attention to compressed tokens "
-			       "are not simulated");
-	if (stack->layout.masked_choice || ft_stack_unfused(stack, false, false, false))
-		return ft_fail(err, NULL,
-			       "model_type %s: stack %s has no kernel for attention to "
-			       "compressed tokens; take one that has, such as "
-			       "megatron-bridge-26.06",
-			       model->type, stack->name);
-	return entries_again(plan, stack, err);
-}
-
 /* Is there a way to attend to what an indexer chooses? Transformers' classes take none of FlashAttention's kernels. */
 static bool reads_choice(const struct ft_model *model, const struct ft_plan *plan,
 			 const struct ft_stack *stack, struct ft_error *err)
@@ -440,7 +394,7 @@ static bool reads_choice(const struct ft_model *model, const struct ft_plan *pla
 	const struct ft_layout_rules *l = &stack->layout;
 	bool indexed = chooses_tokens(model);
 
-	if (!reads_entries(model, plan, stack, err))
+	if (!compressed_runs(model, plan, stack, err))
 		return false;
 	if (indexed && plan->attention_precision == FT_FP8)
 		return ft_fail(err, NULL,

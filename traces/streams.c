@@ -161,6 +161,16 @@ double streams_rebuilt(const struct builder *b, int64_t layer)
 		       0;
 }
 
+/* None where backward passes are cut, which no framework does beside. */
+int64_t streams_rebuilt_in(const struct builder *b, int64_t begin, int64_t end)
+{
+	int64_t n = 0;
+
+	for (int64_t l = begin; l < end; l++)
+		n += streams_rebuilt(b, l) > 0;
+	return plan_splits(b->plan) ? 0 : n;
+}
+
 void streams_bytes(struct builder *b, int64_t layer, int64_t begins, bool backward)
 {
 	struct layer_sizes s = sizes_of(b, layer);

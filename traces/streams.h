@@ -30,6 +30,8 @@ double streams_products(const struct builder *b);
  * once, behind which each layer's go with its backward; until then the chunk keeps the streams that came in. begins: of
  * struct layer_call. */
 double streams_rebuilt(const struct builder *b, int64_t layer);
+int64_t streams_rebuilt_in(const struct builder *b, int64_t begin,
+			   int64_t end); /* so many layers */
 void streams_bytes(struct builder *b, int64_t layer, int64_t begins, bool backward);
 
 /* Bytes a token that a layer keeps beside what one of one stream does, where modules of a set run again. */
