@@ -162,6 +162,58 @@ static void unfused_streams_are_kept_wide(void **state)
 	}
 }
 
+/* A norm between halves adds nothing where streams do, nor does it when it runs again. */
+static void norms_run_again_as_they_ran(void **state)
+{
+	struct parts once, again;
+
+	(void)state;
+	build(&once, MODEL("1", RATIOS("4")), PLAN(""), "megatron-bridge-26.06", 8);
+	build(&again, MODEL("1", RATIOS("4")),
+	      PLAN(", recompute: selective, recompute_modules: layernorm"),
+	      "megatron-bridge-26.06", 8);
+	assert_int_equal(sum_of(again.graph, "norm").n,
+			 2 * sum_of(once.graph, "norm").n);
+	assert_int_equal(sum_of(again.graph, "add_norm").n, 0);
+	drop(&again);
+	drop(&once);
+}
+
+/* Cut in two a backward does what it does in one, and what is trained of weights comes later. */
+static void a_backward_in_two_does_the_same(void **state)
+{
+	static const char *const later[] = { "entry_parts", "index_q", "out_groups",
+					     "q_up" };
+	struct parts one, two;
+	double weights = 0;
+
+	(void)state;
+	build(&one, MODEL("4", RATIOS("0, 4, 128, 4") ", num_nextn_predict_layers: 1"),
+	      PLAN(", parallel: {pp: 2}"), "deepseek-2024", 8);
+	build(&two, MODEL("4", RATIOS("0, 4, 128, 4") ", num_nextn_predict_layers: 1"),
+	      PLAN(", parallel: {pp: 2}, schedule: zero-bubble"), "deepseek-2024", 8);
+	near_frac(sum_of(two.graph, NULL).flop, sum_of(one.graph, NULL).flop, 1e-12);
+	for (size_t i = 0; i < one.graph->n_works; i++) {
+		const char *name = one.graph->work[i].name;
+
+		if (sum_of(one.graph, name).n != sum_of(two.graph, name).n)
+			fail_msg("%s: %zu and %zu", name,
+				 (size_t)sum_of(one.graph, name).n,
+				 (size_t)sum_of(two.graph, name).n);
+	}
+	for (size_t i = 0; i < two.graph->n_segments; i++) {
+		const struct ft_segment *s = &two.graph->segment[i];
+
+		for (size_t k = 0; strstr(s->name, "weights") && k < s->n_ops; k++)
+			for (size_t j = 0; j < 4; j++)
+				weights += !strcmp(two.graph->work[s->op[k].work].name,
+						   later[j]);
+	}
+	assert_true(weights > 0);
+	drop(&two);
+	drop(&one);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -169,6 +221,8 @@ int main(void)
 		cmocka_unit_test(stages_and_predicted_tokens_have_all_streams),
 		cmocka_unit_test(streams_come_back_all_at_once),
 		cmocka_unit_test(unfused_streams_are_kept_wide),
+		cmocka_unit_test(norms_run_again_as_they_ran),
+		cmocka_unit_test(a_backward_in_two_does_the_same),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

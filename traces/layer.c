@@ -216,7 +216,9 @@ static void selective_ops(struct builder *b, const struct layer_sizes *s)
 	if (set & FT_MODULE_NORM) {
 		if (!s->linear || !s->l->state_chunk)
 			put_norm(b, s, "norm", r->norm);
-		if (ft_layer_has_mlp(s->l))
+		if (ft_layer_has_mlp(s->l) && has_streams(b)) /* adds nothing */
+			put_norm(b, s, "norm", r->norm);
+		else if (ft_layer_has_mlp(s->l))
 			put_norm(b, s, "add_norm", r->add_norm);
 		put_autocast(b, s, false);
 	}
