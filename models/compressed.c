@@ -18,6 +18,18 @@ enum sight { WINDOW, CHOSEN, HEAVILY };
 static const char *const words[] = { "sliding_attention", "compressed_sparse_attention",
 				     "heavily_compressed_attention" };
 
+/* None of its products has one, in Transformers' class or in Megatron Core's. */
+static void has_no_biases(struct reader *r)
+{
+	static const char *const bias[] = { "attention_bias", "qkv_bias",
+					    "attention_out_bias" };
+
+	for (int i = 0; i < 3; i++)
+		if (read_bool(r, bias[i], false))
+			reader_fail(r, bias[i],
+				    "such attention has no biases; say false");
+}
+
 void compressed_read(struct reader *r, struct ft_layer *layer)
 {
 	int64_t heads = layer->heads, dim = read_needed(r, "head_dim");
@@ -27,6 +39,7 @@ void compressed_read(struct reader *r, struct ft_layer *layer)
 	if (read_size(r, "num_key_value_heads", 1, 1) != 1)
 		reader_fail(r, "num_key_value_heads",
 			    "such attention has one head of keys; say 1");
+	has_no_biases(r);
 	layer->qk_head_dim = layer->v_head_dim = dim;
 	layer->qk_rope_head_dim = read_size(r, "qk_rope_head_dim", 1, dim / 8);
 	if (layer->qk_rope_head_dim > dim)

@@ -81,6 +81,8 @@ static void mistakes_are_told_with_their_place(void **state)
 	} wrong[] = {
 		{ "name: deepseek-v4-flash\nnum_key_value_heads: 2", 2, 22,
 		  "such attention has one head of keys" },
+		{ "name: deepseek-v4-flash\nattention_bias: true", 2, 17,
+		  "such attention has no biases; say false" },
 		{ "name: deepseek-v4-flash\no_groups: 7", 2, 11,
 		  "num_attention_heads 64 is not a multiple of 7" },
 		{ "name: deepseek-v4-flash\nqk_rope_head_dim: 1024", 2, 19,
