@@ -137,8 +137,8 @@ broken() { # WORDS EDIT: a change of the runs, and what is said
 	! FORETOKEN_DATA=$tmp/data $f simulate $a >"$tmp/said" 2>&1 && grep -qF "$1" "$tmp/said"
 }
 ok "a number that is none" broken "residuals.csv:3:" '3s/,[^,]*$/,fast/'
-# gpus is the fourteenth column
-ok "no GPUs" broken "gpus should be above 0" '3s/^\(\([^,]*,\)\{13\}\)[0-9]*/\10/'
+# gpus is the fifteenth column
+ok "no GPUs" broken "gpus should be above 0" '3s/^\(\([^,]*,\)\{14\}\)[0-9]*/\10/'
 ok "a column that is gone" broken "lacks the column log_ratio" '2s/log_ratio/ratio/'
 ok "no runs at all" broken "run \`make residuals\`" '3,$d'
 apart() { # with the runs under named stacks gone, one without a stack answers; with the others damaged, it does not
