@@ -272,7 +272,6 @@ static bool read_ms(const struct csv *t, size_t row, int column, double *ms,
 {
 	const char *text = column < 0 ? "" : csv_text(t, row, column);
 	size_t digit = strcspn(text, "0123456789");
-
 	struct ft_mark at;
 
 	*ms = 0;

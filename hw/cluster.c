@@ -330,22 +330,6 @@ static bool lay_out(struct owned *owned, const struct ft_mark *at, struct ft_err
 	return ft_fail(err, &c->gpus_mark, "%s", told.text);
 }
 
-/* What the table of parts has at the NICs: it knows what a module carries, and of slow ones a NIC
- * in several planes takes one for each. */
-static void count_modules(struct ft_cluster *c)
-{
-	struct ft_topology *t = &c->topology;
-	int64_t n = 0;
-
-	for (size_t i = 0; i < c->parts->n; i++)
-		if (!strcmp(c->parts->line[i].role, "optics in nodes"))
-			n += c->parts->line[i].count;
-	if (n > t->optics_node) {
-		t->transceivers += n - t->optics_node;
-		t->optics_node = n;
-	}
-}
-
 static bool load(struct owned *owned, struct reader *r, int rows, struct ft_error *err)
 {
 	const struct node *imperfections = read_node(r, "imperfections");
@@ -378,7 +362,6 @@ static bool load(struct owned *owned, struct reader *r, int rows, struct ft_erro
 	c->parts = parts_build(&owned->mem, c, site, err);
 	if (!c->parts || !check_cables(c, &at, err))
 		return false;
-	count_modules(c);
 	follow_limit(owned->gpu, &ft_parts_gpu(c->parts)->clock_exponent);
 	return true;
 }

@@ -4,6 +4,8 @@
  * Of a line as many pieces count as are bought, idle ones included; but those that are idle stop no job.
  * A GPU's watts and a spare's are sums of their own, as they draw by what the job does, or nothing.
  */
+#include <string.h>
+
 #include "foretoken/hw.h"
 
 /* Of all pieces, what one of a line has of something. */
@@ -46,6 +48,16 @@ static double rack_units(const struct ft_part_line *l)
 static double carbon_kg(const struct ft_part_line *l)
 {
 	return l->part->carbon_kg.value;
+}
+
+int64_t ft_parts_modules(const struct ft_parts *parts)
+{
+	int64_t n = 0;
+
+	for (size_t i = 0; i < parts->n; i++)
+		if (!strncmp(parts->line[i].role, "optics ", strlen("optics ")))
+			n += parts->line[i].count;
+	return n;
 }
 
 double ft_parts_w(const struct ft_parts *parts)

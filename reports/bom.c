@@ -64,7 +64,7 @@ static void put_physics(FILE *out, const struct ft_cluster *c, const struct ft_b
 		fprintf(out, "; a job is stopped by a failure every %s h",
 			shown_digits(1 / bom->job_failures_per_hour, w));
 	fputs(".\n", out);
-	if (*c->fabric->optic_leaf_item && c->topology.transceivers)
+	if (*c->fabric->optic_leaf_item && ft_parts_modules(p))
 		fprintf(out, "Optical modules are %s ones (cluster.optics).\n",
 			c->fabric->optics);
 	if (p->spare_nodes && c->topology.tiers)
@@ -171,7 +171,7 @@ static json_t *fabric_json(const struct ft_cluster *c)
 	json_put_int(f, "cables_leaf_spine", t->cables_leaf_spine);
 	json_put_int(f, "cables_spine_core", t->cables_spine_core);
 	json_put_int(f, "cables_core_top", t->cables_core_top);
-	json_put_int(f, "transceivers", t->transceivers);
+	json_put_int(f, "transceivers", ft_parts_modules(c->parts));
 	json_put_text(f, "optics", c->fabric->optics);
 	return f;
 }

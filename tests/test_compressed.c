@@ -1,5 +1,6 @@
 /* tests/test_compressed.c - attention to compressed tokens: layers, parameters, works, memory */
 #include "tests/compressed.h"
+#include "tests/mistakes.h"
 
 /* By words, by numbers, or neither: then the first two see all entries, and each second one behind chooses. */
 static void what_layers_see_is_said_in_three_ways(void **state)
@@ -74,11 +75,7 @@ static void layers_of_predicted_tokens_see_what_is_said(void **state)
 
 static void mistakes_are_told_with_their_place(void **state)
 {
-	static const struct {
-		const char *yaml;
-		int line, column;
-		const char *text;
-	} wrong[] = {
+	static const struct mistake wrong[] = {
 		{ "name: deepseek-v4-flash\nnum_key_value_heads: 2", 2, 22,
 		  "such attention has one head of keys" },
 		{ "name: deepseek-v4-flash\nattention_bias: true", 2, 17,
@@ -107,20 +104,7 @@ static void mistakes_are_told_with_their_place(void **state)
 	};
 
 	(void)state;
-	for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
-		struct arena mem = { 0 };
-		struct ft_error err = { .text = "" };
-		struct node *n = node_read_text(&mem, "m", wrong[i].yaml,
-						strlen(wrong[i].yaml), &err);
-
-		ok_or_say(n, err);
-		assert_null(ft_model_load(n, &err));
-		if (err.line != wrong[i].line || err.column != wrong[i].column ||
-		    !strstr(err.text, wrong[i].text))
-			fail_msg("%s: %d:%d: %s", wrong[i].yaml, err.line, err.column,
-				 err.text);
-		arena_release(&mem);
-	}
+	refused(wrong, sizeof(wrong) / sizeof(*wrong));
 }
 
 /* Flash with its module of the next token: 290,942,278,866, as pytorch/torchtitan counts it (pull request 4441); published 284B, 13B of

@@ -1,5 +1,6 @@
 /* tests/test_indexed.c - attention to the tokens that an indexer chooses: layers, parameters, works, memory, times */
 #include "tests/indexed.h"
+#include "tests/mistakes.h"
 
 #include "sim/kernel.h"
 
@@ -43,11 +44,7 @@ static void which_layers_choose_is_said_in_three_ways(void **state)
 
 static void mistakes_are_told_with_their_place(void **state)
 {
-	static const struct {
-		const char *yaml;
-		int line, column;
-		const char *text;
-	} wrong[] = {
+	static const struct mistake wrong[] = {
 		{ "name: glm-5.2\nindexer_types: [full, half]", 2, 23,
 		  "half is no layer that is simulated; those are: full, shared" },
 		{ "name: glm-5.2\nindexer_types: [full, shared]", 2, 16,
@@ -74,20 +71,7 @@ static void mistakes_are_told_with_their_place(void **state)
 	};
 
 	(void)state;
-	for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
-		struct arena mem = { 0 };
-		struct ft_error err;
-		struct node *n = node_read_text(&mem, "m", wrong[i].yaml,
-						strlen(wrong[i].yaml), &err);
-
-		ok_or_say(n, err);
-		assert_null(ft_model_load(n, &err));
-		if (err.line != wrong[i].line || err.column != wrong[i].column ||
-		    !strstr(err.text, wrong[i].text))
-			fail_msg("%s: %d:%d: %s", wrong[i].yaml, err.line, err.column,
-				 err.text);
-		arena_release(&mem);
-	}
+	refused(wrong, sizeof(wrong) / sizeof(*wrong));
 }
 
 /* Of 78 layers the first three choose, then every fourth: sgl-project/sglang, pull request 28532, has layer 38 (from 0) choose

@@ -1,5 +1,5 @@
 /* tests/test_model_config.c - config.json of every type, and mistakes in one */
-#include "tests/config_json.h"
+#include "tests/mistakes.h"
 
 static void each_type_is_read_under_its_own_names(void **state)
 {
@@ -112,11 +112,7 @@ static void a_whole_model_may_stand_in_the_scenario(void **state)
 
 static void mistakes_are_told_with_their_place(void **state)
 {
-	static const struct {
-		const char *yaml;
-		int line, column;
-		const char *text;
-	} wrong[] = {
+	static const struct mistake wrong[] = {
 		{ "llama3-9b", 1, 1, "did you mean 'llama3-8b'?" },
 		{ "meta-llama/Llama-3.1-8B", 1, 1, "is read from its config.json" },
 		{ "./models", 0, 0, "is a folder, not a file; a model that is no" },
@@ -273,18 +269,9 @@ static void mistakes_are_told_with_their_place(void **state)
 		{ "[llama3-8b]", 1, 1, "a name, a path or a map" },
 		{ "{num_hidden_layers: 3}", 1, 1, "name or a model_type" },
 	};
-	struct ft_error err;
 
 	(void)state;
-	for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
-		struct ft_model *m = model_of_text(wrong[i].yaml, &err);
-
-		assert_null(m);
-		if (!strstr(err.text, wrong[i].text) || err.line != wrong[i].line ||
-		    err.column != wrong[i].column)
-			fail_msg("%s: %d:%d: %s", wrong[i].yaml, err.line, err.column,
-				 err.text);
-	}
+	refused(wrong, sizeof(wrong) / sizeof(*wrong));
 }
 
 static void a_config_without_a_type_is_refused(void **state)

@@ -27,6 +27,21 @@ static int64_t role_of(const struct ft_cluster *c, const char *role)
 	return n;
 }
 
+/* A NIC of 800 Gb/s meets ports of 200 Gb/s as two planes, and a module of 200 Gb/s carries one. */
+static void modules_slower_than_a_nic_are_one_for_each_plane(void **state)
+{
+	struct ft_cluster *c = good("{gpu: b300, gpus: 64, fabric: ib-hdr-rail}");
+	struct ft_cluster *one = good("{gpu: h100-sxm, gpus: 64}");
+
+	(void)state;
+	assert_int_equal(role_of(c, "optics in nodes"), 2 * c->topology.optics_node);
+	assert_int_equal(ft_parts_modules(c->parts),
+			 c->topology.transceivers + c->topology.optics_node);
+	assert_int_equal(ft_parts_modules(one->parts), one->topology.transceivers);
+	ft_cluster_free(one);
+	ft_cluster_free(c);
+}
+
 static double full_w(const struct ft_parts *p)
 {
 	return ft_parts_w(p) + ft_parts_gpus_w(p) + ft_parts_spares_w(p);
@@ -42,7 +57,6 @@ static void the_table_holds_what_the_topology_counts(void **state)
 		"{gpu: h100-sxm, gpus: 100000}",
 		"{gpu: h100-sxm, gpus: 128, fabric: roce-400-tor}",
 		"{gpu: gb300, gpus: 9216}",
-		"{gpu: b300, gpus: 64, fabric: ib-hdr-rail}", /* two modules a NIC */
 		"{gpu: h100-sxm, gpus: 512, fabric: {extends: ib-ndr-rail, wiring: "
 		"rail-only}}",
 	};
@@ -450,6 +464,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_table_holds_what_the_topology_counts),
+		cmocka_unit_test(modules_slower_than_a_nic_are_one_for_each_plane),
 		cmocka_unit_test(full_load_is_the_published_power),
 		cmocka_unit_test(a_hundred_thousand_take_150_megawatts),
 		cmocka_unit_test(failures_add_up_to_those_of_llama_3),

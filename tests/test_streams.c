@@ -55,12 +55,12 @@ static void streams_move_what_was_measured(void **state)
 				    x[1] >= want[k].least[1]);
 		}
 		near_frac(sum_of(p.graph, "streams_square").bytes,
-			  3. * PASSES *
+			  2. * PASSES *
 				  ((i ? 41 * 8 : 400) * TOKENS * STREAMS * STREAMS +
 				   (i ? 40 * 4.2e6 : 0)),
 			  1e-12);
 		assert_true(launches_of(p.graph, "streams_square_back") ==
-			    3. * PASSES * (i ? 118 : 1));
+			    2. * PASSES * (i ? 118 : 1));
 		drop(&p);
 	}
 }

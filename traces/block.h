@@ -24,6 +24,13 @@ struct layer_sizes sizes_of(const struct builder *b, int64_t layer);
 struct layer_sizes state_sizes(const struct builder *b, const struct layer_sizes *s);
 int64_t own_k(const struct layer_sizes *s); /* keys that the layer makes itself */
 
+/* The sequences that a layer attends to by themselves, a rank's own or the chunks of these: batch[0] of one length, and batch[1] of
+ * what a chunk leaves of a sequence, length[1], which may be 0. */
+struct pieces {
+	int64_t batch[2], length[2];
+};
+struct pieces pieces_of(const struct builder *b, const struct ft_layer *l);
+
 /* elements.c: element-wise kernels of a block */
 void put_element(struct builder *b, const struct layer_sizes *s, const char *name,
 		 const char *curve, struct coefficients c);

@@ -9,10 +9,10 @@
  *
  * Source: Megatron Core's deepseek_v4_hybrid_attention.py and csa.py (read 2026-11-30): entries, weights of the indexer and groups
  * stay in 16 bit whatever the format of others; inputs of the indexer are detached; context ranks have pieces of a sequence, in
- * order, and gather entries, so that the last sees most; what a query sees is counted by its length,
- * not padded; the indexer's products run backward with or without a loss. A softmax over tokens reads
- * both parts and writes entries, backward it reads both and writes both gradients; as torch.compile makes them they take five
- * times as long as both parts are read, each way (measurements/probes/h200-2026-12-01-streams-unseen: 3.9 to 7.4 and 3.7 to 13.4).
+ * order, and gather entries, so that the last sees most; what a query sees is counted by its length, not padded; the indexer's
+ * products run backward with or without a loss. A softmax over tokens reads both parts and writes entries, backward it reads both
+ * and writes both gradients; as torch.compile makes them they take five times as long as both parts are read, each way
+ * (measurements/probes/h200-2026-12-01-streams-unseen: 3.9 to 7.4 and 3.7 to 13.4).
  */
 #include "traces/compressed.h"
 
@@ -32,15 +32,14 @@ static void wide_product(struct builder *b, const char *name, enum ft_layout lay
 {
 	bool was = of_weights(b, layout == FT_WGRAD);
 
-	if (layout != FT_WGRAD || !b->plan->lora.rank)
-		put_product(b, &(struct ft_work){ .kind = FT_GEMM,
-						  .name = name,
-						  .dtype = wide(b),
-						  .gemm = { .layout = layout,
-							    .m = e.m,
-							    .n = e.n,
-							    .k = e.k,
-							    .groups = groups } });
+	put_product(b, &(struct ft_work){ .kind = FT_GEMM,
+					  .name = name,
+					  .dtype = wide(b),
+					  .gemm = { .layout = layout,
+						    .m = e.m,
+						    .n = e.n,
+						    .k = e.k,
+						    .groups = groups } });
 	of_weights(b, was);
 }
 
@@ -95,6 +94,14 @@ static double chosen_pairs(const struct builder *b, const struct ft_layer *l,
 typedef double pairs_of(const struct builder *b, const struct ft_layer *l,
 			int64_t length);
 
+/* Of all sequences of a micro-batch, the share of a context rank. */
+static double rank_pairs(const struct builder *b, const struct ft_layer *l,
+			 pairs_of *pairs)
+{
+	return pairs(b, l, b->plan->sequence) * (double)b->sequences /
+	       (double)b->plan->cp;
+}
+
 /* Keys of a query, on average, in a piece of length tokens, of which a context rank has so many: of one document the last, which see most
  * and for which the others wait. Kernels take whole numbers of them. */
 static int64_t keys_of(const struct builder *b, const struct ft_layer *l,
@@ -112,27 +119,20 @@ static int64_t keys_of(const struct builder *b, const struct ft_layer *l,
 			 0.5);
 }
 
-static void put_piece(struct builder *b, const struct ft_layer *l, struct ft_work *w,
-		      int64_t length, pairs_of *pairs)
-{
-	w->attention.queries = ceil_div(length, b->plan->cp);
-	w->attention.keys =
-		length ? keys_of(b, l, length, w->attention.queries, pairs) : 0;
-	if (w->attention.keys > 0)
-		put_op(b, w, FT_STREAM_COMPUTE, 1);
-}
-
-/* An attention kernel over a rank's part of each sequence, or of each document of it. */
+/* An attention kernel over a rank's part of each sequence, or of each chunk of it. */
 static void put_each(struct builder *b, const struct ft_layer *l, struct ft_work *w,
 		     pairs_of *pairs)
 {
-	int64_t all = b->plan->sequence;
-	int64_t length = l->chunk && l->chunk < all ? l->chunk : all;
+	struct pieces p = pieces_of(b, l);
 
-	w->attention.batch = b->sequences * (all / length);
-	put_piece(b, l, w, length, pairs);
-	w->attention.batch = b->sequences;
-	put_piece(b, l, w, all % length, pairs);
+	for (int i = 0; i < 2 && p.length[i]; i++) {
+		w->attention.batch = p.batch[i];
+		w->attention.queries = ceil_div(p.length[i], b->plan->cp);
+		w->attention.keys =
+			keys_of(b, l, p.length[i], w->attention.queries, pairs);
+		if (w->attention.keys > 0)
+			put_op(b, w, FT_STREAM_COMPUTE, 1);
+	}
 }
 
 static void put_scores(struct builder *b, const struct layer_sizes *s,
@@ -194,30 +194,19 @@ static void turn_index(struct builder *b, const struct layer_sizes *s)
 		   2);
 }
 
-enum { CHOICE_PASSES = 3 }; /* over scores in fp32 */
-
 static void choose_entries(struct builder *b, const struct layer_sizes *s)
 {
-	double scored = ft_layer_scored(s->l, b->plan->sequence, b->model->causal) *
-			(double)b->sequences / (double)b->plan->cp;
-
 	index_products(b, s, FT_FORWARD);
 	turn_index(b, s);
 	join_entries(b, s, s->l->index_head_dim, false);
 	share_entries(b, s, s->l->index_head_dim, false);
 	put_scores(b, s, FT_PASS_FORWARD);
-	put_memory(b, "index_choice", "default", 4 * CHOICE_PASSES * scored,
-		   CHOICE_PASSES);
-}
-
-static bool has_loss(const struct builder *b)
-{
-	return b->plan->indexer_loss && !b->plan->lora.rank;
+	put_choice(b, rank_pairs(b, s->l, scored_pairs));
 }
 
 static void choose_back(struct builder *b, const struct layer_sizes *s)
 {
-	if (has_loss(b))
+	if (b->plan->indexer_loss)
 		put_scores(b, s, FT_PASS_BACKWARD);
 	share_entries(b, s, s->l->index_head_dim, true);
 	join_entries(b, s, s->l->index_head_dim, true);
@@ -259,7 +248,7 @@ static void compressed_core(struct builder *b, const struct layer_sizes *s,
 	if (!backward && ft_layer_chooses(s->l))
 		choose_entries(b, s);
 	put_each(b, s->l, &w, seen_pairs);
-	if (!backward && ft_layer_chooses(s->l) && has_loss(b))
+	if (!backward && ft_layer_chooses(s->l) && b->plan->indexer_loss)
 		put_target(b, s);
 }
 
@@ -281,7 +270,7 @@ static void group_product(struct builder *b, const struct layer_sizes *s,
 		     l->out_groups);
 }
 
-static void up_products_of(struct builder *b, const struct layer_sizes *s)
+void compressed_up(struct builder *b, const struct layer_sizes *s)
 {
 	int64_t d = s->l->qk_head_dim;
 
@@ -291,11 +280,6 @@ static void up_products_of(struct builder *b, const struct layer_sizes *s)
 	put_gemm(b, "kv_down", FT_FORWARD, s->tokens, d, s->h);
 	put_bare_norms(b, "latent_norm", (double)(s->tokens * d), 2 * (double)d, 1,
 		       false);
-}
-
-void compressed_up(struct builder *b, const struct layer_sizes *s)
-{
-	up_products_of(b, s);
 	put_rotary(b, s, false);
 }
 
@@ -364,8 +348,8 @@ void compressed_back(struct builder *b, const struct layer_sizes *s)
 	put_cast(b, (double)(s->tokens * l->q_lora_rank), 1);
 	put_input_transpose(b, (double)(s->tokens * s->h));
 	linear_back(b, "q_down", s->tokens, l->q_lora_rank, s->h);
-	/* each product that reads the hidden state adds to its gradient */
 	share_window(b, s);
+	/* each product that reads the hidden state adds to its gradient */
 	put_memory(b, "input_sum", "add",
 		   6 * (double)(s->tokens * s->h) * (double)(inputs - 1),
 		   (int)(inputs - 1));
@@ -374,18 +358,15 @@ void compressed_back(struct builder *b, const struct layer_sizes *s)
 double compressed_flop(const struct builder *b, const struct layer_sizes *s)
 {
 	const struct ft_layer *l = s->l;
-	int64_t all = b->plan->sequence;
-	bool causal = b->model->causal, chooses = ft_layer_chooses(l);
-	double each = (double)b->sequences / (double)b->plan->cp;
+	bool chooses = ft_layer_chooses(l);
 	double d = (double)l->qk_head_dim;
-	double pairs = each * (ft_layer_pairs(l, all, l->window, causal) +
-			       ft_layer_entry_pairs(l, all, causal));
-	double scored = chooses ? each * ft_layer_scored(l, all, causal) : 0;
+	double seen = (double)s->heads * rank_pairs(b, l, seen_pairs);
+	double scored =
+		chooses ? (double)l->index_heads * rank_pairs(b, l, scored_pairs) : 0;
 
-	return ft_attention_flop(FT_PASS_FORWARD, (double)s->heads * pairs, d,
-				 chooses && has_loss(b) ? 2 * d : d) +
-	       ft_attention_flop(FT_PASS_FORWARD, (double)l->index_heads * scored,
-				 (double)l->index_head_dim, 0);
+	return ft_attention_flop(FT_PASS_FORWARD, seen, d,
+				 chooses && b->plan->indexer_loss ? 2 * d : d) +
+	       ft_attention_flop(FT_PASS_FORWARD, scored, (double)l->index_head_dim, 0);
 }
 
 double compressed_up_products(const struct layer_sizes *s)

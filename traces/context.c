@@ -95,13 +95,11 @@ static void attend(struct builder *b, const struct layer_sizes *s, enum ft_pass 
 /* All whole chunks of a rank's own, each a sequence of its own. */
 static struct blocks whole(const struct builder *b, const struct layer_sizes *s)
 {
-	int64_t all = b->plan->sequence;
-	int64_t length = s->l->chunk && s->l->chunk < all ? s->l->chunk : all;
+	struct pieces p = pieces_of(b, s->l);
 
-	return (struct blocks){
-		b->sequences * (all / length), s->heads, s->kv_heads,
-		ceil_div(length, b->plan->cp), length,	 b->model->causal
-	};
+	return (struct blocks){ p.batch[0],  s->heads,
+				s->kv_heads, ceil_div(p.length[0], b->plan->cp),
+				p.length[0], b->model->causal };
 }
 
 /* Whole chunks, and what is left of the sequence behind them. */

@@ -19,8 +19,6 @@
 #include "base/whole.h"
 #include "traces/compressed.h"
 
-enum { CHOICE_PASSES = 3 };
-
 bool is_gathered(const struct builder *b, const struct ft_layer *l)
 {
 	return l->index_topk && !l->compressed && !b->rules->masked_choice &&
@@ -70,22 +68,17 @@ static struct ft_work over_tokens(const struct builder *b, const char *name,
 	return w;
 }
 
-/* Of a rank's queries, each sequence or document by itself. */
+/* Of a rank's queries, each sequence or chunk by itself. */
 static void put_over(struct builder *b, const struct ft_layer *l, struct ft_work *w)
 {
-	int64_t all = b->plan->sequence, cp = b->plan->cp;
-	int64_t length = l->chunk && l->chunk < all ? l->chunk : all;
-	int64_t left = all % length;
+	struct pieces p = pieces_of(b, l);
 
-	w->attention.batch = b->sequences * (all / length);
-	w->attention.queries = ceil_div(length, cp);
-	w->attention.keys = length;
-	put_op(b, w, FT_STREAM_COMPUTE, 1);
-	w->attention.batch = b->sequences;
-	w->attention.queries = ceil_div(left, cp);
-	w->attention.keys = left;
-	if (left)
+	for (int i = 0; i < 2 && p.length[i]; i++) {
+		w->attention.batch = p.batch[i];
+		w->attention.queries = ceil_div(p.length[i], b->plan->cp);
+		w->attention.keys = p.length[i];
 		put_op(b, w, FT_STREAM_COMPUTE, 1);
+	}
 }
 
 /* Scores of the indexer: of all tokens before, or the gradients of those that are chosen. */
@@ -260,6 +253,11 @@ bool chooses_again(const struct builder *b, int64_t layer)
 		recomputed_modules(b) & FT_MODULE_CORE_ATTENTION);
 }
 
+void put_choice(struct builder *b, double scores)
+{
+	put_memory(b, "index_choice", "default", 3 * 4 * scores, 3);
+}
+
 void choose_tokens(struct builder *b, const struct layer_sizes *s)
 {
 	double pairs = ft_layer_pairs(s->l, b->plan->sequence, 0, b->model->causal) *
@@ -276,8 +274,7 @@ void choose_tokens(struct builder *b, const struct layer_sizes *s)
 	index_elements(b, s);
 	share_keys(b, s, false);
 	put_index_scores(b, s->l, FT_PASS_FORWARD);
-	put_memory(b, "index_choice", "default", 4 * CHOICE_PASSES * pairs,
-		   CHOICE_PASSES);
+	put_choice(b, pairs);
 	if (is_trained(b, s->l) && (b->again_now || !loses_later(b, s->l)))
 		put_target(b, s);
 }

@@ -20,6 +20,9 @@ void gather_latents(struct ft_work *attention, const struct ft_layer *l);
 void choose_tokens(struct builder *b, const struct layer_sizes *s);
 void choice_back(struct builder *b, const struct layer_sizes *s);
 
+/* A choice by so many scores in fp32: one pass writes them, two read them. */
+void put_choice(struct builder *b, double scores);
+
 /* The up-projections of keys and of values, a head at a time; forward, or both gradients. */
 void absorb_keys(struct builder *b, const struct layer_sizes *s, bool backward);
 void project_values(struct builder *b, const struct layer_sizes *s, bool backward);

@@ -55,3 +55,12 @@ int64_t own_k(const struct layer_sizes *s)
 {
 	return s->l->shares_kv ? 0 : s->k;
 }
+
+struct pieces pieces_of(const struct builder *b, const struct ft_layer *l)
+{
+	int64_t all = b->plan->sequence;
+	int64_t length = l->chunk && l->chunk < all ? l->chunk : all;
+
+	return (struct pieces){ { b->sequences * (all / length), b->sequences },
+				{ length, all % length } };
+}

@@ -48,7 +48,7 @@ static const struct stream_kernels compiled = {
 	.squares = { 41, 118 },
 };
 
-/* What a copy moves in the shortest time that a kernel takes, a microsecond. */
+/* What a copy of an H100 or H200 moves in the shortest time that a kernel takes, a microsecond (the same probe). */
 enum { SHORTEST_BYTES = 4200000 };
 
 static const struct stream_kernels *kernels_of(const struct builder *b)
@@ -64,12 +64,18 @@ static double all_of(const struct builder *b, int64_t tokens)
 
 static void put_weights(struct builder *b, int64_t tokens, bool backward)
 {
+	put_memory(b, backward ? "streams_weights_back" : "streams_weights", "copy",
+		   kernels_of(b)->weights[backward] * all_of(b, tokens),
+		   backward ? 3 : 2);
+}
+
+/* Sums of rows and columns of the n x n weights by which the streams are mixed: the last sum has none. */
+static void put_mixing(struct builder *b, int64_t tokens, bool backward)
+{
 	const struct stream_kernels *k = kernels_of(b);
 	double square = (double)(tokens * b->model->streams * b->model->streams);
 	int n = k->squares[backward];
 
-	put_memory(b, backward ? "streams_weights_back" : "streams_weights", "copy",
-		   k->weights[backward] * all_of(b, tokens), backward ? 3 : 2);
 	put_memory(b, backward ? "streams_square_back" : "streams_square", "copy",
 		   n * k->square[backward] * square + (n - 1) * (double)SHORTEST_BYTES,
 		   n);
@@ -87,10 +93,12 @@ void streams_in(struct builder *b, const struct layer_sizes *s, bool backward)
 		return;
 	if (!backward) {
 		put_weights(b, s->part, false);
+		put_mixing(b, s->part, false);
 		put_sum(b, s->part, false);
 		return;
 	}
 	put_sum(b, s->part, true);
+	put_mixing(b, s->part, true);
 	put_weights(b, s->part, true);
 	put_memory(b, "streams_gradient", "add", 4 * all_of(b, s->part), 1);
 }
@@ -174,21 +182,14 @@ int64_t streams_rebuilt_in(const struct builder *b, int64_t begin, int64_t end)
 void streams_bytes(struct builder *b, int64_t layer, int64_t begins, bool backward)
 {
 	struct layer_sizes s = sizes_of(b, layer);
-	double in = all_of(b, s.part), own = streams_rebuilt(b, layer), all;
+	double in = begins ? all_of(b, s.part) : 0;
+	double made = (double)begins * halves_of(&s, (double)b->model->streams + 1);
+	double all = in;
 
 	if (b->part != PART_WHOLE || plan_splits(b->plan))
 		return;
-	if (!backward) {
-		all = begins ? in : 0;
-	} else {
-		/* what the layer's own backward counts is there already */
-		all = (begins ? (double)begins * halves_of(&s,
-							   (double)b->model->streams +
-								   1) -
-					in :
-				0) -
-		      own;
-	}
+	if (backward) /* the layer's own are counted by its backward */
+		all = made - in - streams_rebuilt(b, layer);
 	takes(b, FT_MEMORY_ACTIVATIONS, all, all);
 }
 

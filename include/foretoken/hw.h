@@ -367,7 +367,7 @@ struct ft_topology {
 	int64_t leaf, spine, core, top;
 	int64_t leaf_down, leaf_up; /* ports in use of a full leaf */
 	int64_t cables_node_leaf, cables_leaf_spine, cables_spine_core, cables_core_top;
-	int64_t transceivers; /* module ends, twin-port modules counted once */
+	int64_t transceivers; /* module ends, a twin-port module and a NIC's once */
 	int64_t optics_node, optics_switch; /* transceivers in NICs, in switches: */
 	int64_t optics_leaf_node, optics_leaf_spine, optics_spine_core, optics_core_top;
 	int64_t nodes_per_leaf; /* nodes whose NIC i share a leaf */
@@ -425,6 +425,8 @@ struct ft_parts {
 	int64_t spare_nodes, racks; /* racks: those of rack-scale systems included */
 };
 
+/* Of the compute network; modules slower than a NIC are one for each of its planes. */
+int64_t ft_parts_modules(const struct ft_parts *parts);
 double ft_parts_w(const struct ft_parts *parts); /* full load; no GPUs, spares */
 double ft_parts_typical_w(const struct ft_parts *parts); /* of the same, in a step */
 double ft_parts_gpus_w(const struct ft_parts *parts);	 /* at their limits */
