@@ -389,12 +389,12 @@ static void hold(const struct ft_scenario *s, const struct ft_graph *g,
 static void a_work_takes_what_it_takes_alone_by_the_clock(void **state)
 {
 	struct ft_shelf *shelf = ft_shelf_new();
-	int held = 0, pipelines = 0;
+	int held = 0, pipelines = 0, refused = 0;
 
 	(void)state;
 	for (seed = 41; held < PLANS;) {
 		struct arena mem = { 0 };
-		struct ft_error err;
+		struct ft_error err = { .text = "" };
 		const char *text = drawn(&mem);
 		struct node *n =
 			node_read_text(&mem, "drawn", text, strlen(text), &err);
@@ -409,6 +409,9 @@ static void a_work_takes_what_it_takes_alone_by_the_clock(void **state)
 			hold(s, g, &mem);
 			held++;
 			pipelines += g->n_classes > 1;
+		} else if (++refused > 100 * PLANS) {
+			fail_msg("only %d of %d plans drawn; the last: %s", held,
+				 refused, err.text);
 		}
 		ft_graph_free(g);
 		ft_scenario_free(s);

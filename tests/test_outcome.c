@@ -388,12 +388,13 @@ static void each_figure_of_an_answer_is_counted_anew(void **state)
 {
 	struct ft_shelf *shelf = ft_shelf_new();
 	struct arena mem = { 0 };
-	int n = 0;
+	int n = 0, tried = 0;
 
 	(void)state;
 	for (seed = 7; n < STEPS;) {
 		const char *text = drawn(&mem), *at = strstr(text, "training: {");
 
+		assert_true(tried++ < 100 * STEPS);
 		text = arena_printf(
 			&mem, "%.*straining: {%s%s%s", (int)(at - text), text,
 			ANY("", "optimizer: muon, ", "master_weights: false, "),
