@@ -65,38 +65,48 @@ double trait_distance(const struct ft_trait *trait, const struct ft_traits *a,
 	return fabs(log2(ft_trait_number(trait, a) / ft_trait_number(trait, b)));
 }
 
+/* Each tells more than those before it: a model's is the last that one of its layers is. */
+enum attention_kind {
+	OF_HEADS,
+	TO_LATENTS,
+	WITH_STATES,
+	MASKED,
+	GATHERED,
+	COMPRESSED,
+	ATTENTIONS
+};
 static const struct {
 	const char *trait, *words;
-} attentions[] = {
-	{ "heads", "attention of heads alone" },
-	{ "latents", "attention to latents" },
-	{ "states", "layers that carry a state along" },
-	{ "masked-choice", "a mask of chosen tokens" },
-	{ "gathered-choice", "attention to chosen tokens by kernels that gather them" },
-	{ "compressed", "attention to compressed tokens" },
+} attentions[ATTENTIONS] = {
+	[OF_HEADS] = { "heads", "attention of heads alone" },
+	[TO_LATENTS] = { "latents", "attention to latents" },
+	[WITH_STATES] = { "states", "layers that carry a state along" },
+	[MASKED] = { "masked-choice", "a mask of chosen tokens" },
+	[GATHERED] = { "gathered-choice",
+		       "attention to chosen tokens by kernels that gather them" },
+	[COMPRESSED] = { "compressed", "attention to compressed tokens" },
 };
-enum { ATTENTIONS = sizeof(attentions) / sizeof(*attentions) };
 
-/* Its place in the table. */
-static int attention_of(const struct ft_layer *l, bool masks)
+static enum attention_kind attention_of(const struct ft_layer *l, bool masks)
 {
 	if (l->compressed)
-		return 5;
+		return COMPRESSED;
 	if (l->index_topk)
-		return masks ? 3 : 4;
-	return l->linear_heads ? 2 : l->kv_lora_rank ? 1 : 0;
+		return masks ? MASKED : GATHERED;
+	return l->linear_heads ? WITH_STATES : l->kv_lora_rank ? TO_LATENTS : OF_HEADS;
 }
 
 const char *ft_attention_trait(const struct ft_model *model,
 			       const struct ft_stack *stack)
 {
-	int most = 0;
+	enum attention_kind most = OF_HEADS;
 
 	for (int64_t i = 0; i < model->n_layers; i++) {
-		int at = attention_of(&model->layer[i], stack->layout.masked_choice);
+		enum attention_kind of =
+			attention_of(&model->layer[i], stack->layout.masked_choice);
 
-		if (at > most)
-			most = at;
+		if (of > most)
+			most = of;
 	}
 	return attentions[most].trait;
 }
