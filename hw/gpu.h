@@ -37,7 +37,7 @@ struct reader gpu_open_block(struct reader *outer, struct arena *mem,
 			     const struct node *map);
 void gpu_close_block(struct reader *block, struct reader *outer);
 
-/* What the YAML file says beside its head: hw/gpu_blocks.c, hw/gpu_attention.c, hw/gpu_interference.c. */
+/* What the YAML file says beside its head: hw/gpu_gemm.c, hw/gpu_blocks.c, hw/gpu_attention.c, hw/gpu_interference.c. */
 void gpu_read_interference(struct reader *outer, struct arena *mem, struct ft_gpu *gpu);
 void gpu_read_rows(struct reader *r, struct gpu_rows *rows);
 void gpu_read_gemm(struct reader *outer, struct arena *mem, struct ft_gpu *gpu,

@@ -92,6 +92,22 @@ static const char *on_host(const struct ft_scenario *s, const struct ft_outcome 
 	return text;
 }
 
+static const char *on_clock(const struct ft_scenario *s, const struct ft_outcome *o,
+			    char text[SENTENCE])
+{
+	double less = 100 * NORMAL_P90 * o->traits.clock_faster_frac;
+	double more = 100 * NORMAL_P90 * o->traits.clock_slower_frac;
+
+	if (less < 5 && more < 5)
+		return "";
+	snprintf(
+		text, SENTENCE,
+		"Cards of the kind %s hold different clocks under load: the step takes %.0f %% less "
+		"at the highest known, %.0f %% more at the lowest (gemm.sustained of the GPU).",
+		s->cluster->gpu->name, less, more);
+	return text;
+}
+
 const char *evidence_search(const struct ft_scenario *s, const struct ft_outcome *o,
 			    char text[SENTENCE])
 {
@@ -271,11 +287,11 @@ static const char *on_time(const struct ft_scenario *s, const struct ft_outcome 
 /* In the order in which they are told. */
 static const char *(*const sentences[])(const struct ft_scenario *,
 					const struct ft_outcome *, char *) = {
-	evidence_search, on_stack,	  on_unmeasured,  on_kernels,
-	on_attention,	 on_host,	  on_dropped,	  on_wide_experts,
-	on_loss,	 evidence_memory, evidence_links, evidence_built,
-	evidence_faults, evidence_fabric, evidence_rails, on_idle,
-	on_time,
+	evidence_search, on_stack,	  on_unmeasured,   on_kernels,
+	on_attention,	 on_host,	  on_clock,	   on_dropped,
+	on_wide_experts, on_loss,	  evidence_memory, evidence_links,
+	evidence_built,	 evidence_faults, evidence_fabric, evidence_rails,
+	on_idle,	 on_time,
 };
 
 const char *evidence_sentence(const struct ft_scenario *s, const struct ft_outcome *o,

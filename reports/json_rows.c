@@ -50,6 +50,8 @@ static json_t *traits(const struct ft_traits *of)
 	json_put_bool(o, "unnamed", of->unnamed);
 	json_put(o, "kernel_spread_frac", of->kernel_spread_frac);
 	json_put(o, "host_spread_frac", of->host_spread_frac);
+	json_put(o, "clock_faster_frac", of->clock_faster_frac);
+	json_put(o, "clock_slower_frac", of->clock_slower_frac);
 	return o;
 }
 

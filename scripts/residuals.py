@@ -24,7 +24,7 @@ import subprocess
 import sys
 import tempfile
 
-OTHERS = ["id", "source", "kernel_spread_frac", "host_spread_frac", "log_ratio", "tokens_per_s_per_gpu"]
+OTHERS = ["id", "source", "kernel_spread_frac", "host_spread_frac", "clock_faster_frac", "clock_slower_frac", "log_ratio", "tokens_per_s_per_gpu"]
 TABLES = {False: "study/residuals.csv", True: "study/residuals-unnamed.csv"}  # by whether the stack is unnamed
 GROUPS = "study/groups.csv"
 UNNAMED = (("generic", ""), ("generic-2022", "megatron-lm-2022"))  # stack, root of those it stands for

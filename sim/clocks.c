@@ -216,10 +216,59 @@ static double averaged_s(const struct job *s, const struct load *l, double longe
 	       fmin(bubble, job_filling_s(gpu));
 }
 
+/* What a class's kernels take at a clock. */
+static double takes_s(const struct job *s, const struct load *l, struct job_clock at)
+{
+	double attention = fmax(1, s->cluster->gpu->attention_clock.value) / at.clock;
+
+	return l->of.products + at.fall * (l->of.sustained - l->of.products) +
+	       attention * l->of.attention + l->of.others;
+}
+
+/* As t, where products hold the highest or the lowest rate that their range has. */
+static const struct clocks *held_by_others(const struct job *s, const struct clocks *t,
+					   bool highest)
+{
+	struct clocks *of = ARENA_ARRAY(s->mem, s->graph->n_works, struct clocks);
+	double e = ft_parts_gpu(s->cluster->parts)->clock_exponent.value;
+
+	for (size_t i = 0; i < s->graph->n_works; i++) {
+		const struct ft_work *w = &s->graph->work[i];
+		const struct ft_number *rate = &s->cluster->gpu->sustained[w->dtype];
+		double other = highest ? rate->high : rate->low;
+		double lost = 1 / fmin(1, rate->value) - 1,
+		       loses = 1 / fmin(1, other) - 1;
+		double falls = t[i].sustained_s - t[i].burst_s;
+
+		of[i] = t[i];
+		if (w->kind == FT_MEMORY_BOUND || w->kind == FT_COMMUNICATION ||
+		    !(rate->value > 0) || !(other > 0))
+			continue;
+		of[i].sustained_s = t[i].burst_s + (lost > 0 ? falls * loses / lost :
+							       loses * t[i].burst_s);
+		of[i].asks *= pow(rate->value / other, e);
+	}
+	return of;
+}
+
+/* A class's kernels on cards that hold the highest or the lowest rate, over what they take here. */
+static double on_other_cards(const struct job *s, const struct clocks *t, size_t class,
+			     double of_s, bool highest)
+{
+	double *count = ARENA_ARRAY(s->mem, s->graph->n_works, double), takes, other;
+	struct load l = load_of(s, class, t, count);
+
+	takes = takes_s(s, &l, job_clock_of(s->cluster, &l.of, of_s));
+	l = load_of(s, class, held_by_others(s, t, highest), count);
+	other = takes_s(s, &l, job_clock_of(s->cluster, &l.of, of_s));
+	return takes > 0 ? other / takes : 1;
+}
+
 void job_mix_clocks(struct job *s, const struct clocks *t)
 {
 	const struct ft_graph *g = s->graph;
 	double *count = ARENA_ARRAY(s->mem, g->n_works, double), longest = 0, sum = 0;
+	size_t busiest = 0;
 	struct load *load = ARENA_ARRAY(s->mem, g->n_classes, struct load);
 
 	s->pace = ARENA_ARRAY(s->mem, g->n_classes, double);
@@ -227,7 +276,9 @@ void job_mix_clocks(struct job *s, const struct clocks *t)
 		load[c] = c && g->rank_class[c].call == g->rank_class[c - 1].call ?
 				  load[c - 1] :
 				  load_of(s, c, t, count);
-		longest = fmax(longest, load[c].all);
+		if (load[c].all > load[busiest].all)
+			busiest = c;
+		longest = load[busiest].all;
 		sum += load[c].all / (double)g->n_classes;
 	}
 	for (size_t c = 0; c < g->n_classes; c++) {
@@ -248,4 +299,7 @@ void job_mix_clocks(struct job *s, const struct clocks *t)
 			       g->n_works * sizeof(struct work_timing));
 		job_set_clock(s, c, t, at);
 	}
+	longest = averaged_s(s, &load[busiest], longest, g->bubble_frac * sum);
+	s->fast_card = on_other_cards(s, t, busiest, longest, true);
+	s->slow_card = on_other_cards(s, t, busiest, longest, false);
 }

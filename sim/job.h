@@ -22,6 +22,9 @@ struct job {
 	struct work_timing *
 		*timing; /* [n_classes][n_works]; neighbours alike share one */
 	double *pace; /* [n_classes] of products: what bursts take, over what they take */
+	/* Kernels of the busiest class on cards that hold the lowest and the highest clock of their kind, over
+	 * what they take here. */
+	double slow_card, fast_card;
 	double *spread;	    /* [n_works] relative */
 	bool *extrapolated; /* [n_works] */
 	double queued_s;    /* of what a message between stages takes: in its queue */

@@ -377,6 +377,17 @@ static bool host_certainty(struct setting *s, const struct engine_input *in,
 	return true;
 }
 
+/* What the step becomes on cards that hold the highest and the lowest clock of their kind, of which
+ * one of ten holds more and one less: what waits for compute gets shorter and longer with it. */
+static void clock_certainty(const struct job *job, struct ft_run *run)
+{
+	const struct ft_breakdown *b = &run->breakdown;
+	double share = (b->compute_s + b->bubble_s) / ft_s_from_ps(run->step);
+
+	run->clock_faster_frac = fmax(0, share * (1 - job->fast_card)) / NORMAL_P90;
+	run->clock_slower_frac = fmax(0, share * (job->slow_card - 1)) / NORMAL_P90;
+}
+
 static struct engine_watts watts_of(const struct ft_cluster *c)
 {
 	const struct ft_part *part = ft_parts_gpu(c->parts);
@@ -421,6 +432,7 @@ static bool simulate(struct setting *s, const struct ft_sim_job *const *given,
 	result_fill(&s->job[0], &out, run->step - out.end, run);
 	if (!host_certainty(s, &in, &out, run, err))
 		return false;
+	clock_certainty(&s->job[0], run);
 	if (in.gantt)
 		gantt_write(timeline, in.gantt, given[0]->title, run);
 	if (in.memory)

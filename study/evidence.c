@@ -113,18 +113,48 @@ static double quantile(const struct question *q, double all, double level)
 	return value;
 }
 
-/* Of a step, whatever runs say: of its kernels, and of its host. */
-static double own_variance(const struct ft_traits *of)
+/* Of a step, whatever runs say: of its kernels, its host, and its cards' clocks, which need not go
+ * as far up as down. */
+struct variance {
+	double faster, slower;
+};
+
+static struct variance own_variance(const struct ft_traits *of)
 {
-	return of->kernel_spread_frac * of->kernel_spread_frac +
-	       of->host_spread_frac * of->host_spread_frac;
+	double both = of->kernel_spread_frac * of->kernel_spread_frac +
+		      of->host_spread_frac * of->host_spread_frac;
+
+	return (struct variance){
+		.faster = both + of->clock_faster_frac * of->clock_faster_frac,
+		.slower = both + of->clock_slower_frac * of->clock_slower_frac,
+	};
+}
+
+/* The mean of the runs. */
+static struct variance known_variance(const struct question *q, double all)
+{
+	struct variance sum = { 0 };
+
+	for (size_t i = 0; i < q->n; i++) {
+		struct variance of = own_variance(&q->seen[i].run->traits);
+
+		sum.faster += q->seen[i].weight / all * of.faster;
+		sum.slower += q->seen[i].weight / all * of.slower;
+	}
+	return sum;
+}
+
+/* P90 of what is less certain here than in the runs. */
+static double unsure(double own, double known)
+{
+	return NORMAL_P90 * sqrt(fmax(0, own - known));
 }
 
 static void find_range(const struct ft_evidence *e, const struct ft_traits *of,
 		       struct question *q, struct evidence_answer *a)
 {
-	double all = 0, squares = 0, nearest = DBL_MAX, known = 0, n, level, median;
-	double more, unsure;
+	double all = 0, squares = 0, nearest = DBL_MAX, n, level, median, more;
+	struct variance own = own_variance(of), known;
 
 	for (size_t i = 0; i < e->n_sources; i++) {
 		if (!q->source[i].nearest)
@@ -133,18 +163,16 @@ static void find_range(const struct ft_evidence *e, const struct ft_traits *of,
 		squares += q->source[i].closeness * q->source[i].closeness;
 		nearest = fmin(nearest, q->source[i].nearest->distance);
 	}
-	for (size_t i = 0; i < q->n; i++) {
-		known +=
-			q->seen[i].weight / all * own_variance(&q->seen[i].run->traits);
-	}
+	known = known_variance(q, all);
 	n = all * all / squares;
 	level = 0.1 * n / (n + e->missing_sources);
 	more = 1 + e->widening * nearest;
-	unsure = NORMAL_P90 * sqrt(fmax(0, own_variance(of) - known));
 	qsort(q->seen, q->n, sizeof(*q->seen), by_residual);
 	median = quantile(q, all, 0.5);
-	a->low = median - hypot(more * (median - quantile(q, all, level)), unsure);
-	a->high = median + hypot(more * (quantile(q, all, 1 - level) - median), unsure);
+	a->low = median - hypot(more * (median - quantile(q, all, level)),
+				unsure(own.faster, known.faster));
+	a->high = median + hypot(more * (quantile(q, all, 1 - level) - median),
+				 unsure(own.slower, known.slower));
 	a->low = fmin(a->low, 0);
 	a->high = fmax(a->high, 0);
 }

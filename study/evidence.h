@@ -15,7 +15,8 @@
  * 0.1 n / (n + missing_sources) from either end, n = (sum c)^2 / sum c^2 being how many
  * sources there are in effect. Then the distance of each from the median grows
  *   by 1 + widening * (least d_i)             where nothing near was measured,
- *   and, in quadrature, by P90 of what the plan's kernels and host are less certain than the runs'.
+ *   and, in quadrature, by P90 of what the plan's kernels, host and clock are less certain than the
+ *   runs'; how far clocks may be higher counts for P10, how far lower for P90.
  * The prediction itself is never outside.
  *
  * Runs under a stack that is unnamed (foretoken-stack(5)) speak for scenarios under such a

@@ -38,6 +38,8 @@ static const struct column others[] = {
 	{ "source", AT(source), SOURCE },
 	{ "kernel_spread_frac", AT(traits.kernel_spread_frac), NUMBER },
 	{ "host_spread_frac", AT(traits.host_spread_frac), NUMBER },
+	{ "clock_faster_frac", AT(traits.clock_faster_frac), NUMBER },
+	{ "clock_slower_frac", AT(traits.clock_slower_frac), NUMBER },
 	{ "log_ratio", AT(log_ratio), NUMBER },
 	{ "tokens_per_s_per_gpu", AT(tokens_per_s_per_gpu), NUMBER },
 };

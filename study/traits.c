@@ -153,6 +153,8 @@ struct ft_traits traits_of(const struct ft_scenario *s, const struct ft_run *run
 		.ep = (double)p->ep,
 		.kernel_spread_frac = run->spread_frac,
 		.host_spread_frac = run->host_spread_frac,
+		.clock_faster_frac = run->clock_faster_frac,
+		.clock_slower_frac = run->clock_slower_frac,
 	};
 }
 

@@ -191,6 +191,27 @@ static void uncertain_kernels_widen(void **state)
 	free(m);
 }
 
+/* How far clocks may be higher says nothing of how slow a step may be. */
+static void unsure_clocks_widen_their_side(void **state)
+{
+	struct made *m = make();
+	struct ft_traits x = plain();
+	struct evidence_answer a;
+
+	(void)state;
+	add(m, "x", -0.1);
+	add(m, "y", 0.1);
+	x.clock_faster_frac = 0.2;
+	a = ask(m, x, NULL);
+	near_frac(a.low, -hypot(0.1, 1.2816 * 0.2), 1e-6);
+	near_frac(a.high, 0.1, 1e-9);
+	x.clock_slower_frac = 0.1;
+	a = ask(m, x, NULL);
+	near_frac(a.low, -hypot(0.1, 1.2816 * 0.2), 1e-6);
+	near_frac(a.high, hypot(0.1, 1.2816 * 0.1), 1e-6);
+	free(m);
+}
+
 static void the_prediction_is_in_its_own_range(void **state)
 {
 	struct made *m = make();
@@ -294,6 +315,7 @@ int main(void)
 		cmocka_unit_test(a_row_s_own_source_is_silent),
 		cmocka_unit_test(nearer_sources_count_more_and_far_ones_widen),
 		cmocka_unit_test(uncertain_kernels_widen),
+		cmocka_unit_test(unsure_clocks_widen_their_side),
 		cmocka_unit_test(the_prediction_is_in_its_own_range),
 		cmocka_unit_test(unnamed_stacks_have_runs_of_their_own),
 		cmocka_unit_test(the_nearest_run_of_each_near_source_is_told),

@@ -76,7 +76,9 @@ static struct ft_traits draw_traits(struct made *m, size_t i)
 				   .cp = x[7],
 				   .ep = x[8],
 				   .kernel_spread_frac = part() * 0.2,
-				   .host_spread_frac = part() * 0.2 };
+				   .host_spread_frac = part() * 0.2,
+				   .clock_faster_frac = part() * 0.2,
+				   .clock_slower_frac = part() * 0.2 };
 }
 
 static void draw(struct made *m)
@@ -208,39 +210,43 @@ static double quantile(const struct made *m, const struct worked *x, double leve
 	return value;
 }
 
-static double own_spread_of(const struct ft_traits *of)
+/* On the side that is faster, or slower. */
+static double own_spread_of(const struct ft_traits *of, bool faster)
 {
-	return hypot(of->kernel_spread_frac, of->host_spread_frac);
+	return hypot(hypot(of->kernel_spread_frac, of->host_spread_frac),
+		     faster ? of->clock_faster_frac : of->clock_slower_frac);
 }
 
-static void check_range(const struct made *m, const struct worked *x,
-			const struct evidence_answer *a, double own_spread)
+/* How far a side goes from the middle, whose quantile is at `reach`. */
+static double side(const struct made *m, const struct worked *x,
+		   const struct ft_traits *of, double reach, bool faster)
 {
-	double squares = 0, least = INFINITY, known = 0, n, level, grows, unsure,
-	       middle;
+	double own = own_spread_of(of, faster), known = 0, least = INFINITY;
 
-	for (size_t s = 0; s < m->e.n_sources; s++)
-		squares += x->c[s] * x->c[s];
 	for (size_t i = 0; i < m->e.n; i++) {
 		if (x->speaks[i])
 			least = fmin(least, x->d[i]);
-		known += x->w[i] / x->all * pow(own_spread_of(&m->run[i].traits), 2);
+		known += x->w[i] / x->all *
+			 pow(own_spread_of(&m->run[i].traits, faster), 2);
 	}
+	return hypot((1 + m->e.widening * least) * reach,
+		     1.2816 * sqrt(fmax(0, own * own - known)));
+}
+
+static void check_range(const struct made *m, const struct worked *x,
+			const struct evidence_answer *a, const struct ft_traits *of)
+{
+	double squares = 0, n, level, middle, low, high;
+
+	for (size_t s = 0; s < m->e.n_sources; s++)
+		squares += x->c[s] * x->c[s];
 	n = x->all * x->all / squares;
 	level = 0.1 * n / (n + m->e.missing_sources);
-	grows = 1 + m->e.widening * least;
-	unsure = 1.2816 * sqrt(fmax(0, own_spread * own_spread - known));
 	middle = quantile(m, x, 0.5);
-	near_frac(a->low - 10,
-		  fmin(0, middle - hypot(grows * (middle - quantile(m, x, level)),
-					 unsure)) -
-			  10,
-		  1e-9);
-	near_frac(a->high + 10,
-		  fmax(0, middle + hypot(grows * (quantile(m, x, 1 - level) - middle),
-					 unsure)) +
-			  10,
-		  1e-9);
+	low = middle - side(m, x, of, middle - quantile(m, x, level), true);
+	high = middle + side(m, x, of, quantile(m, x, 1 - level) - middle, false);
+	near_frac(a->low - 10, fmin(0, low) - 10, 1e-9);
+	near_frac(a->high + 10, fmax(0, high) + 10, 1e-9);
 }
 
 /* The three greatest differences, as far as they fit. */
@@ -330,7 +336,7 @@ static void check(struct made *m, const char *group, int *refused)
 	assert_int_equal(a.stack_measured, stack);
 	assert_int_equal(a.attention_measured, attention);
 	check_nearest(m, &x, &a);
-	check_range(m, &x, &a, own_spread_of(&of));
+	check_range(m, &x, &a, &of);
 }
 
 static void ranges_are_weighted_quantiles_of_what_was_measured(void **state)

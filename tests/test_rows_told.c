@@ -159,7 +159,9 @@ static struct ft_traits traits(void)
 				   .cp = 7 * n,
 				   .ep = 8 * n,
 				   .kernel_spread_frac = 0.01 * n,
-				   .host_spread_frac = 0.02 * n };
+				   .host_spread_frac = 0.02 * n,
+				   .clock_faster_frac = 0.03 * n,
+				   .clock_slower_frac = 0.04 * n };
 }
 
 static struct ft_check draw_check(const struct ft_traits *of)
@@ -205,10 +207,12 @@ static void has_traits(const json_t *j, const struct ft_traits *of)
 			says(all, t[i].name, ft_trait_word(&t[i], of));
 	has(all, "kernel_spread_frac", of->kernel_spread_frac);
 	has(all, "host_spread_frac", of->host_spread_frac);
+	has(all, "clock_faster_frac", of->clock_faster_frac);
+	has(all, "clock_slower_frac", of->clock_slower_frac);
 	assert_true(json_is_boolean(json_object_get(all, "unnamed")));
 	assert_int_equal(json_boolean_value(json_object_get(all, "unnamed")),
 			 of->unnamed);
-	assert_int_equal(json_object_size(all), n + 3);
+	assert_int_equal(json_object_size(all), n + 5);
 	for (; (by = ft_class_by(k, &about)); k++)
 		says(json_object_get(j, "classes"), by, ft_class_of(of, by, text));
 	assert_int_equal(json_object_size(json_object_get(j, "classes")), k);

@@ -151,6 +151,9 @@ struct ft_run {
 	struct ft_breakdown breakdown; /* adds up to the step */
 	double spread_frac; /* of the step, from its kernels: one standard deviation */
 	double host_spread_frac; /* likewise, from how much hosts differ (host_factor) */
+	/* And by how much it is shorter, and longer, on cards that hold the highest and the lowest clock
+	 * under load that their kind is known to hold (gemm.sustained). */
+	double clock_faster_frac, clock_slower_frac;
 	double extrapolated_frac;
 	uint64_t events, jumped; /* jumped: of passes that go as one before */
 	size_t n_classes, n_stages, n_shares;

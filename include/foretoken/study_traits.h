@@ -34,6 +34,7 @@ struct ft_traits {
 	double tp, pp, cp, ep;
 	double kernel_spread_frac; /* of its step, from its kernels' held-out errors */
 	double host_spread_frac;   /* and from how much hosts differ */
+	double clock_faster_frac, clock_slower_frac; /* and cards' clocks under load */
 };
 
 /* heads, latents, states (some layers carry one along), masked-choice, gathered-choice, compressed: the last of these that some layer
