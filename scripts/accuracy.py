@@ -65,10 +65,10 @@ def table(title, classes, failed=None):
 
 def tokens_per_gpu(row, value, key):
     """Of a step or a rate of one run; the sequences and GPUs are the same in both."""
+    gpus = float(row["cluster.gpus"])
     if key == "step_s":
-        return float(row["training.sequence_length"]) * float(row["training.global_batch_size"]) / (
-            value * float(row["cluster.gpus"]))
-    return value
+        return float(row["training.sequence_length"]) * float(row["training.global_batch_size"]) / (value * gpus)
+    return value / gpus if key == "tokens_per_s" else value
 
 
 def scaling(answers):
