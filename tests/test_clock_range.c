@@ -126,7 +126,7 @@ static void a_range_reaches_other_cards(void **state)
 	assert_true(r.value == own.value && r.low == own.low && r.high == 0.95);
 	r = bf16(OTHERS("{value: 0.7, low: 0.6, high: 0.8}"));
 	assert_true(r.value == own.value && r.low == 0.6 && r.high == own.high);
-	r = bf16(OTHERS("0.87"));
+	r = bf16(OTHERS("0.86"));
 	assert_true(r.low == own.low && r.high == own.high);
 }
 

@@ -205,4 +205,5 @@ def tell(card, cases):
                 "%.3f" % (p["burst_ms"] / p["sustained_ms"]) for p in row["parts"].values())), flush=True)
 
 
-main()
+if __name__ == "__main__":
+    main()
