@@ -213,6 +213,7 @@ const char *evidence_memory(const struct ft_scenario *s, const struct ft_outcome
 {
 	bool state = s->plan->offload_state != FT_OFFLOAD_NONE;
 	const double full = 0.9;
+	const struct ft_gpu *gpu = s->cluster->gpu;
 	double total = 0, frac;
 
 	if (ft_node_memory_frac(s->cluster->node, o->host_memory_bytes) > 1) {
@@ -226,7 +227,7 @@ const char *evidence_memory(const struct ft_scenario *s, const struct ft_outcome
 		return text;
 	}
 	ft_outcome_get(o, "memory_bytes_per_gpu.total", &total);
-	frac = total / s->cluster->gpu->memory_bytes.value;
+	frac = total / (gpu->memory_bytes.value * (double)gpu->ranks_per_gpu);
 	if (!o->fits || frac < full || s->stack->layout.scan_layers)
 		return "";
 	snprintf(

@@ -128,6 +128,11 @@ full() { # STACK: told of those micro-batches alone that are so full; some are
 }
 ok "memory that is nearly full is told" full torch-2.11-eager
 ok "and below the first of the plans that a search finds" sh -c "$f plan $tmp/fills.yaml --set 'training.parallel={tp: 1, pp: 1, cp: 1}' --set training.recompute=none | grep -q '^    1  Memory is .* % full'"
+printf 'model: llama3-8b\ncluster: {gpu: mi250, gpus: 64}\ntraining: {sequence_length: 4096, global_batch_size: 512, parallel: {tp: 2}}\n' >"$tmp/dies.yaml"
+dies() { # of a card of two dies: 79 of 129 GB, which is more than one die has
+	$f simulate "$tmp/dies.yaml" >"$tmp/dies.txt" && awk '/^total  / { t = $2 } /^it fits in  / { r = $4 } END { exit !(t / r > 0.55 && t / r < 0.65) }' "$tmp/dies.txt" && ! grep -q '^Memory is' "$tmp/dies.txt"
+}
+ok "a card's memory is that of all its dies" dies
 ok "not under JAX, which plans its memory" full jax-0.11
 
 # Runs that are broken stop the answer, and say where.
