@@ -127,6 +127,27 @@ static bool same_year(struct reading *in, const struct book *book,
 		       book->date, other->name, other->date, other->name);
 }
 
+/* Electricity that a book states itself is paid for: no colocation includes it, the other book's neither. */
+static bool power_is_paid(struct reading *in, const struct book *book,
+			  const struct node *own)
+{
+	const struct node *facility = node_get(own, "facility");
+	const struct node *with =
+		node_get(node_get(book->map, "facility"), "colocation_includes_power");
+	bool includes = with && (node_says(with, "true") || node_says(with, "True"));
+
+	for (size_t i = 0;
+	     includes && facility && facility->kind == NODE_MAP && i < facility->n; i++)
+		if (!strcmp(facility->key[i], "electricity") &&
+		    !node_is_null(facility->item[i]))
+			return ft_fail(
+				in->err, &facility->key_mark[i],
+				"electricity has no effect: the colocation includes power; "
+				"leave it out, or give a colocation that does not and say "
+				"colocation_includes_power: false");
+	return true;
+}
+
 static const char *const sections[] = { "prices", "rent", "facility", "operation" };
 
 enum { SECTIONS = sizeof(sections) / sizeof(*sections) };
@@ -164,7 +185,7 @@ static const struct book *complete(struct reading *in, struct book *book,
 		return NULL;
 	if (other)
 		book->map = lay(in->mem, other->map, map);
-	return book;
+	return power_is_paid(in, book, map) ? book : NULL;
 }
 
 static const struct book *read_one(struct reading *in, const char *name,

@@ -113,6 +113,11 @@ static void read_allowance(struct reader *r, const struct reading *in, const cha
 	if (!line)
 		return;
 	price->usd = read_number(r, in->mem, key, DIM_USD);
+	if (!r->failed && !(price->usd.value > 0))
+		reader_fail(
+			r, key,
+			"is zero, and would stand for nothing: leave it out, and say "
+			"included: true of parts whose price another item includes");
 	finish_price(r, in, key, line, price);
 }
 

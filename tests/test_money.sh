@@ -113,6 +113,17 @@ ok "likewise of a price" refused "usd: has a range that begins at 0" sh -c "prin
 ok "likewise of a PUE of 1" refused "pue: has a range that begins at 1" sh -c "printf 'name: mine\nextends: neocloud-2026-09\nprovenance: {kind: assumed}\nprices: {}\nfacility: {pue: {value: 1.2, low: 1, high: 1.4, $of}}\noperation: {}\n' >$tmp/mine.yaml && $f simulate $a --set cost.prices=$tmp/mine.yaml"
 ok "a PUE below 1, of a book" refused "pue: 0.9 is not between 1 and 10" sh -c "printf 'name: mine\nextends: neocloud-2026-09\nprovenance: {kind: assumed}\nprices: {}\nfacility: {pue: {value: 0.9, $of}}\noperation: {}\n' >$tmp/mine.yaml && $f simulate $a --set cost.prices=$tmp/mine.yaml"
 ok "an item without a price" sh -c "sed '/^  ufm-licence:/,/^  aec/{/^  aec/!d}' cost/prices/neocloud-2026-09.yaml >$tmp/b.yaml && $one $f bom $a --set cluster.ufm_ports=4 --set cost.prices=$tmp/b.yaml >$tmp/o 2>$tmp/e && grep -q 'b.yaml:[0-9]*:[0-9]*: error: price book .* no price for ufm-licence' $tmp/e && test ! -s $tmp/o"
+ok "an allowance of nothing, beside parts that are priced" operation "mine.yaml:6:.*storage_per_gpu: is zero, and would stand for nothing" "storage_per_gpu: {value: 0 USD, $of}"
+facility() { # PATTERN BOOK TEXT: a book upon another one, with such a facility
+	printf 'name: mine\nextends: %s\nprovenance: {kind: assumed}\nprices: {}\nfacility: {%s}\noperation: {}\n' "$2" "$3" >"$tmp/mine.yaml"
+	if [ "$1" ]; then refused "$1" $f bom $a --set cost.prices="$tmp/mine.yaml"; else $f bom $a --set cost.prices="$tmp/mine.yaml"; fi
+}
+in_vain="mine.yaml:5:12: error: electricity has no effect: the colocation includes power"
+ok "electricity that the other book's colocation includes" facility "$in_vain" neocloud-2026-07 "electricity: {value: 0.2 USD/kWh, $of}"
+ok "taken from a third book" facility "$in_vain" neocloud-2026-07 "electricity: {from: enterprise-2026}"
+ok "that its own includes" facility "${in_vain%%:12*}" neocloud-2026-09 "colocation_includes_power: true, electricity: {value: 0.2 USD/kWh, $of}"
+ok "paid for where it says so" facility "" neocloud-2026-07 "colocation_includes_power: false, colocation: {value: 105 USD/kW-month, $of}, electricity: {value: 0.2 USD/kWh, $of}"
+ok "the other book's is passed over" facility "" neocloud-2026-09 "colocation_includes_power: true, colocation: {value: 180 USD/kW-month, $of}"
 ok "a cluster that only fails" operation "goodput is 0: a cluster of 1024 GPUs fails every [0-9] s" "failure_factor: {value: 30000, $of}"
 cat >"$tmp/one.yaml" <<END
 model: gpt-1.5b
