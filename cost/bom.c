@@ -82,6 +82,7 @@ static void take_off(struct bill *b, const struct ft_bom_item *nics)
 	struct ft_bom_item *server = &b->bom->item[0];
 	double off_usd = nics->total_usd;
 
+	b->bom->apart_usd += off_usd;
 	server->unit_usd -= off_usd / (double)server->count;
 	server->total_usd -= off_usd;
 	server->low_usd -= off_usd;

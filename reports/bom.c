@@ -64,6 +64,10 @@ static void put_physics(FILE *out, const struct ft_cluster *c, const struct ft_b
 		fprintf(out, "; a job is stopped by a failure every %s h",
 			shown_digits(1 / bom->job_failures_per_hour, w));
 	fputs(".\n", out);
+	if (bom->apart_usd > 0)
+		fputs("The book lists adapters apart: each server's price is without them here, "
+		      "and with them in --price and in what makes scenarios equal.\n",
+		      out);
 	if (*c->fabric->optic_leaf_item && ft_parts_modules(p))
 		fprintf(out, "Optical modules are %s ones (cluster.optics).\n",
 			c->fabric->optics);

@@ -83,6 +83,25 @@ static double servers_of(const struct ft_scenario *s)
 			s->cluster->parts->spare_nodes / per);
 }
 
+/* What would make the second as cheap as the best. A server is told at what is paid for it, as --price takes it: with the
+ * adapters that a book lists apart. */
+static void cross(struct ft_verdict *v, const struct ft_scenario *second,
+		  const struct ft_bom *bill, const struct ft_deal *deal)
+{
+	double servers = servers_of(second);
+
+	v->n_crossovers =
+		ft_deals_crossovers(&deal[v->best], &deal[v->second], servers,
+				    ft_plan_flop_per_token(second->model, second->plan,
+							   second->model->causal),
+				    v->crossover);
+	for (size_t k = 0; k < v->n_crossovers; k++)
+		if (!strcmp(v->crossover[k].what, "price of a server")) {
+			v->crossover[k].now += bill->apart_usd / servers;
+			v->crossover[k].value += bill->apart_usd / servers;
+		}
+}
+
 bool ft_study_verdict(const struct ft_scenario *const *s, const struct ft_outcome *o,
 		      size_t n, size_t draws, struct ft_verdict *v,
 		      struct ft_error *err)
@@ -106,11 +125,7 @@ bool ft_study_verdict(const struct ft_scenario *const *s, const struct ft_outcom
 			      ft_deal_usd_per_million_tokens(&deal[v->best]);
 	if (v->likely_otherwise)
 		return true;
-	v->n_crossovers = ft_deals_crossovers(
-		&deal[v->best], &deal[v->second], servers_of(s[v->second]),
-		ft_plan_flop_per_token(s[v->second]->model, s[v->second]->plan,
-				       s[v->second]->model->causal),
-		v->crossover);
+	cross(v, s[v->second], o[v->second].bom, deal);
 	return true;
 }
 

@@ -46,6 +46,16 @@ racks() { # the price at which a rack is worth it makes both equal; spare racks 
 		$f compare "$tmp/hgx.yaml" "$tmp/nvl.yaml" --price "gb200-nvl72-rack=$x" --json | jq -e '(.scenarios[0].cost.usd_per_million_tokens / .scenarios[1].cost.usd_per_million_tokens - 1) | fabs < 2e-3' >/dev/null
 }
 ok "a crossover of what is sold by the rack" racks
+printf 'model: llama3-8b\ncluster: {gpu: h100-sxm, gpus: 128}\ntraining: {sequence_length: 4096, global_batch_size: 512, parallel: {tp: 2}}\ncost: {prices: mixnet-2025}\n' >"$tmp/apart.yaml"
+sed 's/h100-sxm/mi300x/; s/mixnet-2025/neocloud-2026-09/' "$tmp/apart.yaml" >"$tmp/within.yaml"
+adapters() { # a server is told with the adapters that its book lists apart, as --price takes it
+	$f compare "$tmp/apart.yaml" "$tmp/within.yaml" --json >"$tmp/r.json" &&
+		jq -e '.verdict | .crossovers_of == "apart" and ([.crossovers[] | select(.what == "price of a server") | .now] == [285000])' "$tmp/r.json" >/dev/null &&
+		x=$(jq '.verdict.crossovers[] | select(.what == "price of a server") | .value' "$tmp/r.json") &&
+		$f compare "$tmp/apart.yaml" "$tmp/within.yaml" --price "hgx-h100-server=$x" --json | jq -e '(.scenarios[0].cost.usd_per_million_tokens / .scenarios[1].cost.usd_per_million_tokens - 1) | fabs < 1e-6' >/dev/null &&
+		$f bom "$tmp/apart.yaml" | grep -q '^The book lists adapters apart: ' && ! $f bom "$tmp/within.yaml" | grep -q 'adapters apart'
+}
+ok "a crossover of a server whose adapters stand apart" adapters
 ok "the CSV has all of it" sh -c "$f compare $a $b --csv >$tmp/c.csv && grep -q '^step_s,' $tmp/c.csv && grep -q '^step_s.p10,' $tmp/c.csv && grep -q '^difference.GPU price,0,' $tmp/c.csv && grep -q '^verdict.cheapest_frac,' $tmp/c.csv && sed 's/\"[^\"]*\"/quoted/' $tmp/c.csv | awk -F, 'NF != 3 { exit 1 }'"
 ok "and the causes, crossovers and fleets" sh -c "$f compare $a $b --csv --set run.tokens=1T --set run.days=60 >$tmp/c.csv && grep -q '^cause\..*\.p90,' $tmp/c.csv && grep -q '^crossover.price of a server,' $tmp/c.csv && [ \$(grep -c '^.*fleet\..*\.gpus' $tmp/c.csv) = 3 ] && grep -q '^fleet.the cluster as given.days.p50,' $tmp/c.csv && sed 's/\"[^\"]*\"/quoted/' $tmp/c.csv | awk -F, 'NF != 3 { exit 1 }'"
 ok "a crossover says what it is now" jq -e '.verdict as $v | (.scenarios[] | select(.name == $v.crossovers_of)) as $s | ($v.crossovers[] | select(.what == "model FLOP/s per GPU") | .now) / ($s.model_flop_per_s_per_gpu / 1e12) - 1 | fabs < 1e-9' "$tmp/c.json"

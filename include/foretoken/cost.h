@@ -195,8 +195,7 @@ struct ft_bom_item {
 	bool network; /* class FT_PART_NETWORK */
 };
 
-/* What is bought; or, rented, one line of GPUs at USD per hour, and all sums are USD per
- * hour of the cluster. */
+/* What is bought; or, rented, one line of GPUs at USD per hour, and all sums are USD per hour of the cluster. */
 struct ft_bom {
 	bool rented;
 	const char *book, *book_date, *buyer; /* the price book asked for */
@@ -205,6 +204,7 @@ struct ft_bom {
 	double total_usd, low_usd, high_usd, network_usd, job_failures_per_hour;
 	double by_class_usd[FT_PART_CLASSES]; /* of the total; rented: all server */
 	double by_kind_usd[FT_PRICE_KINDS];   /* of the total */
+	double apart_usd; /* of adapters listed apart, off the price of servers */
 	/* of the prices used, "" when all are given; items given that no line is, or ""; of GPUs that are bought and not used, or "" */
 	const char *first_date, *last_date, *in_vain, *idle;
 };
