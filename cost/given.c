@@ -12,16 +12,31 @@ struct owned {
 	struct arena mem;
 };
 
-/* The line to be replaced, or a new one at the end; NULL, with *err, when neither the
- * book nor the cluster knows the item. to->price has room for it. */
-static struct ft_price *line_for(struct arena *mem, struct ft_prices *to,
-				 const struct ft_cluster *cluster, const char *name,
-				 const struct ft_mark *at, struct ft_error *err)
+static struct ft_price *new_line(struct ft_prices *to, const char *item)
 {
-	const struct ft_parts *parts = cluster->parts;
+	to->price[to->n_prices].item = item;
+	return &to->price[to->n_prices++];
+}
+
+/* What is laid over a book, and for which cluster. */
+struct laying {
+	struct arena *mem;
+	struct ft_prices *to;
+	const struct ft_cluster *cluster;
+	const struct ft_cost_terms *terms;
+	struct ft_error *err;
+};
+
+/* The line to be replaced, or a new one at the end, of which no dollar may depend; NULL, with the error, when neither the
+ * book nor the cluster knows the item, at another size of it neither. to->price has room for it. */
+static struct ft_price *line_for(const struct laying *l, const char *name,
+				 const struct ft_mark *at)
+{
+	struct ft_prices *to = l->to;
+	const struct ft_parts *parts = l->cluster->parts;
 	struct ft_price *const by_gpu[] = { &to->storage, &to->management };
 	const char **known =
-		ARENA_ARRAY(mem, to->n_prices + parts->n + 2, const char *);
+		ARENA_ARRAY(l->mem, to->n_prices + parts->n + 2, const char *);
 	size_t n = 0;
 	const char *near;
 
@@ -41,12 +56,12 @@ static struct ft_price *line_for(struct arena *mem, struct ft_prices *to,
 			return by_gpu[i];
 	}
 	for (size_t i = to->n_prices; i < n; i++)
-		if (!strcmp(known[i], name)) {
-			to->price[to->n_prices].item = known[i];
-			return &to->price[to->n_prices++];
-		}
+		if (!strcmp(known[i], name))
+			return new_line(to, known[i]);
+	if (l->terms->other_sizes)
+		return new_line(to, arena_text(l->mem, name));
 	near = text_nearest(name, known, n);
-	ft_fail(err, at, "neither book %s nor the cluster has an item '%.64s'%s%s%s",
+	ft_fail(l->err, at, "neither book %s nor the cluster has an item '%.64s'%s%s%s",
 		to->name, name, near ? "; did you mean '" : "", near ? near : "",
 		near ? "'?" : "");
 	return NULL;
@@ -89,21 +104,20 @@ static struct ft_price given_price(struct arena *mem, const char *item, double u
 	};
 }
 
-static bool lay_given(struct arena *mem, struct ft_prices *to,
-		      const struct ft_cluster *cluster, const struct node *given,
-		      struct ft_error *err)
+static bool lay_given(const struct laying *l)
 {
-	struct reader r = reader_open(given, err);
+	const struct node *given = l->terms->price_of;
+	struct reader r = reader_open(given, l->err);
 
 	for (size_t i = 0; !r.failed && i < given->n; i++) {
 		const char *name = given->key[i];
-		struct ft_price *line =
-			line_for(mem, to, cluster, name, &given->item[i]->mark, err);
+		const struct ft_mark *at = &given->item[i]->mark;
+		struct ft_price *line = line_for(l, name, at);
 		double usd;
 
 		if (!line || !read_amount(&r, name, given->item[i], &usd))
 			return false;
-		*line = given_price(mem, line->item, usd, &given->item[i]->mark);
+		*line = given_price(l->mem, line->item, usd, at);
 	}
 	return !r.failed;
 }
@@ -117,13 +131,16 @@ struct ft_prices *ft_prices_given(const struct ft_prices *book,
 	struct arena mem = { 0 };
 	struct owned *owned = ARENA_NEW(&mem, struct owned);
 	struct ft_prices *to = &owned->prices;
+	const struct laying l = { &mem, to, cluster, terms, err };
 
 	*to = *book;
-	to->price =
-		ARENA_ARRAY(&mem, book->n_prices + cluster->parts->n, struct ft_price);
+	to->price = ARENA_ARRAY(&mem,
+				book->n_prices + cluster->parts->n +
+					(terms->price_of ? terms->price_of->n : 0),
+				struct ft_price);
 	if (book->n_prices)
 		memcpy(to->price, book->price, book->n_prices * sizeof(*to->price));
-	if (terms->price_of && !lay_given(&mem, to, cluster, terms->price_of, err)) {
+	if (terms->price_of && !lay_given(&l)) {
 		arena_release(&mem);
 		return NULL;
 	}

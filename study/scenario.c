@@ -199,9 +199,10 @@ const struct ft_prices *ft_scenario_prices(struct ft_scenario *s, struct ft_erro
 }
 
 /* All that is read from files. */
-static bool load_parts(struct whole *w, struct reader *r, bool all,
+static bool load_parts(struct whole *w, struct reader *r, enum scenario_depth depth,
 		       struct ft_error *err)
 {
+	bool all = depth != SCENARIO_CLUSTER;
 	struct ft_scenario *s = &w->scenario;
 	const struct node *cluster = read_need(r, "cluster");
 	const struct node *cost = read_node(r, "cost");
@@ -210,8 +211,10 @@ static bool load_parts(struct whole *w, struct reader *r, bool all,
 		return false;
 	s->cluster = shelf_cluster(w->scenario.shelf, cluster,
 				   all ? FT_GPU_ALL_ROWS : FT_GPU_COLLECTIVE_ROWS, err);
-	return s->cluster && ft_cost_terms_load(cost, &s->terms, err) &&
-	       (!all || (load_work(w, r, err) && ft_scenario_prices(s, err)));
+	if (!s->cluster || !ft_cost_terms_load(cost, &s->terms, err))
+		return false;
+	s->terms.other_sizes = depth == SCENARIO_LENIENT;
+	return !all || (load_work(w, r, err) && ft_scenario_prices(s, err));
 }
 
 /* The key of a scenario that ends in this word but is not a key where it stands; NULL when
@@ -343,7 +346,7 @@ static bool load(struct whole *w, enum scenario_depth depth, struct scenario_see
 
 	for (int i = 0; i < 6; i++)
 		reader_allow(&r, others[i]);
-	if (!all_in_place(w, err) || !load_parts(w, &r, all, err) ||
+	if (!all_in_place(w, err) || !load_parts(w, &r, depth, err) ||
 	    !read_asked(&r, &s->asked, err))
 		return false;
 	s->label = scenario_label(&w->mem, s, err);

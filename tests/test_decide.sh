@@ -95,6 +95,16 @@ sixty() { # sizes: ..., 96, 112, 120, ...: none is passed over; the oracle: each
 		$f compare "$tmp/odd.yaml" "$tmp/odd.yaml" --at time --json | jq -e '.scenarios[1].scenario.cluster.gpus == 112' >/dev/null
 }
 ok "of sixty sizes none is passed over" sixty
+sed '/^  ufm-licence:/,/^  aec/{/^  aec/!d}' cost/prices/neocloud-2026-09.yaml >"$tmp/no-licence.yaml"
+printf 'model: llama3-8b\ncluster: {gpu: h100-sxm, gpus: 64, ufm_ports: 4}\ntraining: {sequence_length: 4096, global_batch_size: 512, parallel: {tp: 2}}\n' >"$tmp/ports.yaml"
+lone() { # the price of a licence, of which one node without a network has none, keeps no size away
+	$f simulate "$tmp/ports.yaml" --price ufm-licence=75 --tokens 1T --days 200 --json | jq .run.fleets >"$tmp/with" &&
+		$f simulate "$tmp/ports.yaml" --set cost.prices="$tmp/no-licence.yaml" --price ufm-licence=75 --tokens 1T --days 200 --json | jq .run.fleets | cmp - "$tmp/with" &&
+		jq -e '.[0].gpus == 8' "$tmp/with" >/dev/null &&
+		$f compare "$tmp/ports.yaml" "$tmp/ports.yaml" --price ufm-licence=75 --set cost.prices="$tmp/no-licence.yaml" --at money >/dev/null
+}
+ok "a size that lacks a part whose price is given is not passed over" lone
+ok "a price of what no size has is refused" refused "neither book neocloud-2026-09 nor the cluster has an item 'ufm-licenc'; did you mean" $f simulate "$tmp/ports.yaml" --price ufm-licenc=75 --tokens 1T --days 200
 ok "FLOPs instead of tokens" sh -c "t=\$($f simulate $a --flop 3.1e24 --json | jq .run.tokens) && awk \"BEGIN { exit !($t > 6e12 && $t < 8e12) }\" t=\$t || test \$(printf '%.0f' \$t) -gt 6000000000000"
 ok "what a budget trains" sh -c "$f simulate $a --budget 2M --json | jq -e '(.run.usd.p50 / 2e6 - 1) | fabs < 1e-6'"
 ok "a budget's cheapest size trains more for the same money" sh -c "$f simulate $a --budget 2M --json | jq -e '.run | .fleets[0].tokens > .tokens and .fleets[0].gpus < .gpus and (.fleets[0].usd.p50 / 2e6 - 1 | fabs) < 1e-6'"

@@ -132,6 +132,7 @@ struct ft_cost_terms {
 	double usd_per_gpu_hour; /* rent, all inside; 0: the book's */
 	struct ft_mark usd_per_gpu_hour_mark;
 	const struct node *price_of; /* ITEM: USD, instead of the book's; NULL: none */
+	bool other_sizes; /* it may be of parts that the cluster has at another size */
 	double horizon_years;
 	double cost_of_capital_frac, residual_frac;
 	size_t n_residuals; /* above 0: worth at the end of each year, as shares of capital */
@@ -173,11 +174,10 @@ enum { FT_FIGURES_MOST = 10 };
 size_t ft_prices_figures(const struct ft_prices *prices,
 			 struct ft_figure figure[FT_FIGURES_MOST]);
 
-/* The book with the prices that the terms give themselves: price_of (ITEM: amount, USD when
- * it has no unit) says of lines of the book, or of items of the cluster that the book lacks,
- * "storage" and "management" being the allowances by GPU; usd_per_gpu_hour is the rent of the
- * cluster's GPUs. Each is exact, of kind FT_PRICE_GIVEN. NULL on error: an item of neither, an
- * amount not above 0. The book must outlive it. */
+/* The book with the prices that the terms give themselves: price_of (ITEM: amount, USD when it has no unit) says of lines
+ * of the book, or of items of the cluster that the book lacks, "storage" and "management" being the allowances by GPU;
+ * usd_per_gpu_hour is the rent of the cluster's GPUs. Each is exact, of kind FT_PRICE_GIVEN. NULL on error: an item of
+ * neither (but with other_sizes), an amount not above 0. The book must outlive it. */
 struct ft_prices *ft_prices_given(const struct ft_prices *book,
 				  const struct ft_cluster *cluster,
 				  const struct ft_cost_terms *terms,
