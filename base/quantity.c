@@ -148,6 +148,18 @@ static bool refuse_unit(const char *text, const char *word, const struct kind *k
 	return false;
 }
 
+/* A number of thousandths to the last bit, so that 87 USD/MWh is what 0.087 USD/kWh is: its point moves before it is read. */
+static double thousandths(const char *text, double number)
+{
+	int n = (int)strspn(text, "+-.0123456789");
+	char moved[64];
+
+	if (n > 40 || text[n] == 'e' || text[n] == 'E')
+		return number / 1000;
+	snprintf(moved, sizeof(moved), "%.*se-3", n, text);
+	return plain_number(moved, &(char *){ NULL });
+}
+
 bool quantity_parse(const char *text, enum dimension dim, double *value, char *why,
 		    size_t n)
 {
@@ -171,7 +183,8 @@ bool quantity_parse(const char *text, enum dimension dim, double *value, char *w
 	si = worth(dim, end);
 	if (si == 0)
 		return refuse_unit(text, end, k, why, n);
-	number *= si;
+	number = dim == DIM_USD_PER_KWH && si < 1 ? thousandths(text, number) :
+						    number * si;
 	if (!isfinite(number) || fabs(number) > 1e30) {
 		snprintf(why, n, "%.40s is out of range", text);
 		return false;

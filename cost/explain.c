@@ -230,8 +230,9 @@ size_t ft_deals_crossovers(const struct ft_deal *a, const struct ft_deal *b,
 		return 0;
 	for (size_t i = 0; i < sizeof(knobs) / sizeof(*knobs); i++) {
 		struct knob k = { *a, *b, knobs[i].turn, knobs[i].both };
-		bool asked = knobs[i].now > 0 &&
-			     !(knobs[i].both && knobs[i].now != knobs[i].of_a);
+		/* the same in other units may differ in its last bits */
+		bool same = fabs(knobs[i].now - knobs[i].of_a) <= 1e-12 * knobs[i].now;
+		bool asked = knobs[i].now > 0 && (same || !knobs[i].both);
 		double times = asked ? equal_at(&k) : NAN;
 
 		if (times > 0)

@@ -155,11 +155,17 @@ static void add_figure(struct odds_model *m, size_t side, const struct ft_prices
 			  f.x->low, f.x->value, f.x->high });
 }
 
+/* Is a figure of the scenario the book's own? In other units its last bits may be others. */
+static bool is_of_book(double x, const struct ft_number *of_book)
+{
+	return fabs(x - of_book->value) <= 1e-12 * of_book->value;
+}
+
 static void add_energy(struct odds_model *m, size_t side, const struct ft_purchase *p)
 {
 	const struct ft_number *price = &p->prices->electricity_usd_per_kwh;
 
-	if (ft_cost_electricity_usd_per_kwh(p->terms, p->prices) == price->value)
+	if (is_of_book(ft_cost_electricity_usd_per_kwh(p->terms, p->prices), price))
 		add_figure(m, side, p->prices,
 			   (struct figure){ OF_ELECTRICITY, CAUSE_ELECTRICITY,
 					    "electricity", price });
@@ -171,7 +177,7 @@ static void add_building(struct odds_model *m, size_t side, const struct ft_purc
 {
 	const struct ft_number *pue = &p->prices->pue;
 
-	if (ft_cost_pue(p->terms, p->prices) == pue->value)
+	if (is_of_book(ft_cost_pue(p->terms, p->prices), pue))
 		uncertain(m, side,
 			  (struct amount){ OF_OVERHEAD, CAUSE_PUE,
 					   "building's overhead", pue->low - 1,
@@ -276,7 +282,7 @@ static void add_goodput(struct odds_model *m, size_t side, const struct ft_purch
 			   (struct figure){ OF_FAILURES, CAUSE_FAILURES,
 					    "failure_factor", &b->failure_factor });
 	for (size_t i = 0; i < sizeof(of) / sizeof(*of); i++)
-		if ((of[i].given < 0 || of[i].given == of[i].of_book->value) &&
+		if ((of[i].given < 0 || is_of_book(of[i].given, of[i].of_book)) &&
 		    !(of[i].target == OF_CHECKPOINT && f->storage_bytes_per_s > 0))
 			add_figure(m, side, b,
 				   (struct figure){ of[i].target, of[i].cause,

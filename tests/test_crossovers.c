@@ -2,8 +2,11 @@
  * tests/test_crossovers.c - what of drawn deals is told to make both equal: each knob that does between a quarter
  * of it and four times, found by turning it to both ends
  */
-#include "foretoken/cost.h"
 #include "tests/check.h"
+
+#include <math.h>
+
+#include "foretoken/cost.h"
 
 enum { DRAWS = 400, KNOBS = 4 };
 
@@ -76,9 +79,32 @@ static void each_knob_that_crosses_is_told(void **state)
 		assert_true(crossing[k] > 5 && others[k] > 5);
 }
 
+/* 2.3 years, or 27.6 months of which each is a twelfth of one: the same but for the last bit. */
+static void what_both_share_may_be_said_in_other_units(void **state)
+{
+	uint64_t seed = 11;
+	struct ft_deal a = drawn(&seed, false), b = a;
+	struct ft_crossover x[FT_CROSSOVERS_MOST];
+	size_t n, years = 0, electricity = 0;
+
+	(void)state;
+	b.capital_usd[FT_CAPITAL_SERVERS] *= 1.2;
+	b.it_w = b.idle_w = 1e5;
+	b.terms.horizon_years = nextafter(a.terms.horizon_years, 9);
+	b.electricity_usd_per_kwh = nextafter(a.electricity_usd_per_kwh, 9);
+	n = ft_deals_crossovers(&a, &b, 128, 4e11, x);
+	for (size_t i = 0; i < n; i++) {
+		years += !strcmp(x[i].what, "years of use of both");
+		electricity += !strcmp(x[i].what, "electricity of both");
+	}
+	assert_int_equal(years, 1);
+	assert_int_equal(electricity, 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(what_both_share_may_be_said_in_other_units),
 		cmocka_unit_test(each_knob_that_crosses_is_told),
 	};
 

@@ -81,6 +81,17 @@ building() { # of 1,422 kW of IT: a building nobody described, and one that is k
 		$f simulate $a --json --set cost.pue=1.2 | jq -e '.cost.facility_provisioned_w as $w | .interval.facility_provisioned_w | map(. / $w) | .[0] > 0.97 and .[1] < 1.03' >/dev/null &&
 		$f compare $a examples/01-first-answer/mi300x.yaml --json | jq -e '[.verdict.causes[].cause] | index("PUE of the building")' >/dev/null
 }
+units() { # the book's own electricity, PUE and times are those in other units, too: with its range
+	$f simulate $a --json | jq .interval >"$tmp/o" &&
+		for e in "87 USD/MWh" "87.00 USD/MWh" "8.7e1 USD/MWh" "0.0870 USD/kWh"; do
+			$f simulate $a --set "cost.electricity=$e" --json >"$tmp/j" && jq .interval "$tmp/j" | cmp - "$tmp/o" &&
+				jq -e '.scenario.cost.electricity == "0.087 USD/kWh"' "$tmp/j" >/dev/null || return 1
+		done
+	for e in 135.1:0.1351 70.7:0.0707 0.3:0.0003; do
+		$f simulate $a --set "cost.electricity=${e%:*} USD/MWh" --json | jq -e ".scenario.cost.electricity == \"${e#*:} USD/kWh\"" >/dev/null || return 1
+	done
+}
+ok "a figure of the book in other units is the book's" units
 ok "the building's overhead has a range unless it is known" building
 watts() { # the law's constants move joules and mean megawatts, of one scenario as of two
 	$f simulate $a --json | jq -e '.cost as $c | .interval | .average_power_w[0] < $c.average_power_w and .average_power_w[1] > $c.average_power_w and .joules_per_token[0] < $c.joules_per_token and .joules_per_token[1] > $c.joules_per_token' >/dev/null &&
