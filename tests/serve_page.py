@@ -108,6 +108,10 @@ def drawn(page):
     page.run("{const s = document.getElementById('slide-cost.electricity'); s.value = '0.2'; s.dispatchEvent(new Event('input', {bubbles: true}))}")
     page.until(card % 3 + " === '%s'" % shown(simulated(a, "cost.electricity=0.2 USD/kWh")["cost"]["usd_per_million_tokens"]))
     assert "electricity: 0.2 USD/kWh" in page.run("document.getElementById('yaml').value")
+    apart = open(a).read().replace("hyperscaler-2025-08", "mixnet-2025")  # a book that lists adapters apart
+    page.open("#a=" + urllib.parse.quote(apart))
+    page.until("document.getElementById('slide-cost.price_of.hgx-h100-server') && document.getElementById('slide-cost.price_of.hgx-h100-server').labels[0].textContent.includes(': 285000 USD')")
+    page.open(fragment(a))
     page.run("document.getElementById('draw-timeline').click()")
     page.until("document.querySelectorAll('#timeline canvas').length === 1")
     total = simulated(a)["memory_bytes_per_gpu"]["total"]

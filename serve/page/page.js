@@ -201,8 +201,11 @@ function sliders(s) {
 	const power = parseFloat(get(scenario, "cost.electricity")), years = parseFloat(get(scenario, "cost.horizon"));
 	if (server) {
 		const own = parseFloat(get(s.tree, "cost.price_of." + server.item));
-		s.book_usd = own && s.book_usd ? s.book_usd : server.unit_usd;
-		list.push(["Price of a " + server.item, "cost.price_of." + server.item, s.book_usd * .4, s.book_usd * 1.6, s.book_usd / 100, server.unit_usd, (v) => Math.round(v) + " USD"]);
+		/* with the adapters that a book lists apart, as a price that is given has them */
+		const apart = s.bill.items.filter((i) => i.what === "NIC" || i.what === "DPU").reduce((usd, i) => usd + i.total_usd, 0);
+		const now_usd = server.unit_usd + apart / server.count;
+		s.book_usd = own && s.book_usd ? s.book_usd : now_usd;
+		list.push(["Price of a " + server.item, "cost.price_of." + server.item, s.book_usd * .4, s.book_usd * 1.6, s.book_usd / 100, now_usd, (v) => Math.round(v) + " USD"]);
 	}
 	if (power >= 0)
 		list.push(["Electricity", "cost.electricity", 0, .4, .001, power, (v) => Number(v.toFixed(4)) + " USD/kWh"]);
