@@ -57,10 +57,16 @@ static void finish_price(struct reader *r, const struct reading *in, const char 
 			"has no date; the provenance of a price needs one, as date: 2026-11");
 }
 
-/* What costs nothing by mistake would win every comparison. */
-static void need_price(struct reader *r, bool rents, const struct ft_number *usd)
+/* What costs nothing by mistake would win every comparison; what another price includes would be paid twice. */
+static void need_price(struct reader *r, bool rents, bool included,
+		       const struct ft_number *usd)
 {
-	if (!r->failed && !(usd->value > 0))
+	if (!r->failed && included && usd->value > 0)
+		reader_fail(
+			r, "included",
+			"is true, and the item has a price of its own: say usd: 0 USD, "
+			"or leave it out");
+	if (!r->failed && !included && !(usd->value > 0))
 		reader_fail(r, "usd", "is zero%s",
 			    rents ? "" :
 				    "; what the price of another item includes says "
@@ -77,8 +83,8 @@ static bool read_price(const struct reading *in, const char *item,
 	price->usd =
 		read_number(&r, in->mem, "usd", in->rents ? DIM_USD_PER_HOUR : DIM_USD);
 	price->vendor = read_text(&r, "vendor", "");
-	if (in->rents || !read_bool(&r, "included", false))
-		need_price(&r, in->rents, &price->usd);
+	need_price(&r, in->rents, !in->rents && read_bool(&r, "included", false),
+		   &price->usd);
 	finish_price(&r, in, "usd", node, price);
 	return reader_close(&r);
 }

@@ -23,6 +23,7 @@ whole() { # PATTERN HEAD LINES: a book with that head and these lines upon the d
 of="provenance: {kind: assumed, date: 2026-11-20}"
 ok "a server for nothing" book "mine.yaml:5:.*usd: is zero" "hgx-h100-server: {usd: 0 USD, $of}"
 ok "a cable whose price another includes" sh -c "printf 'name: mine\nextends: neocloud-2026-09\nprovenance: {kind: assumed}\nprices:\n  fiber: {usd: 0 USD, included: true, $of}\nfacility: {}\noperation: {}\n' >$tmp/m.yaml && $f simulate $a --set cost.prices=$tmp/m.yaml"
+ok "a cable that is included and has a price" book "mine.yaml:5:.*included: is true, and the item has a price of its own" "fiber: {usd: 60 USD, included: true, $of}"
 ok "a price of tomorrow" book "date: 2999-01 lies in the future" "fiber: {usd: 5 USD, provenance: {kind: assumed, date: 2999-01}}"
 ok "a price without a date" book "mine.yaml:5:.*usd: has no date" "fiber: {usd: 5 USD, provenance: {kind: assumed}}"
 ok "a price in another currency" book "mine.yaml:5:.*usd: .*EUR" "fiber: {usd: 5 EUR, $of}"
