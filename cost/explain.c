@@ -121,6 +121,7 @@ struct knob {
 	struct ft_deal a, b;
 	void (*turn)(struct ft_deal *d, double times);
 	bool both;
+	double least, most; /* times what it is now */
 };
 
 static void turn_servers(struct ft_deal *d, double times)
@@ -151,9 +152,20 @@ static void turn_electricity(struct ft_deal *d, double times)
 static void turn_years(struct ft_deal *d, double times)
 {
 	d->terms.horizon_years *= times;
-	for (size_t i = 0; i < d->terms.n_tranches; i++) /* in proportion */
-		d->terms.tranche[i].month *= times;
-	d->terms.burn_in_s *= fmin(1, times);
+}
+
+/* Years in which all tranches are there and burnt in for half of the time or more, as cost.burn_in has to be, and of which
+ * cost.residual_by_year has the last one. */
+static void bound_years(const struct ft_deal *d, struct knob *k)
+{
+	const struct ft_cost_terms *t = &d->terms;
+	double burn_years = t->burn_in_s / (365 * 86400.), least = 2 * burn_years;
+
+	for (size_t i = 0; i < t->n_tranches; i++)
+		least = fmax(least, 1.001 * (t->tranche[i].month / 12 + burn_years));
+	k->least = fmax(k->least, least / t->horizon_years);
+	if (t->n_residuals)
+		k->most = fmin(k->most, (double)t->n_residuals / t->horizon_years);
 }
 
 static double gap(double ln_times, void *context)
@@ -167,14 +179,14 @@ static double gap(double ln_times, void *context)
 	return ft_deal_usd_per_million_tokens(&b) - ft_deal_usd_per_million_tokens(&a);
 }
 
-/* By how much to turn the knob; NaN when not between a quarter and four times. */
+/* By how much to turn the knob; NaN when not between its ends. */
 static double equal_at(struct knob *k)
 {
 	gsl_function f = { gap, k };
 	gsl_root_fsolver *s;
-	double low = -log(4), high = log(4);
+	double low = log(k->least), high = log(k->most);
 
-	if (!(gap(low, k) * gap(high, k) < 0))
+	if (!(low < high) || !(gap(low, k) * gap(high, k) < 0))
 		return NAN;
 	s = allocated(gsl_root_fsolver_alloc(gsl_root_fsolver_brent));
 	gsl_root_fsolver_set(s, &f, low, high);
@@ -229,12 +241,17 @@ size_t ft_deals_crossovers(const struct ft_deal *a, const struct ft_deal *b,
 	if (fabs(apart - 1) < 1e-9) /* they cross here */
 		return 0;
 	for (size_t i = 0; i < sizeof(knobs) / sizeof(*knobs); i++) {
-		struct knob k = { *a, *b, knobs[i].turn, knobs[i].both };
+		struct knob k = { *a, *b, knobs[i].turn, knobs[i].both, 1 / 4., 4 };
 		/* the same in other units may differ in its last bits */
 		bool same = fabs(knobs[i].now - knobs[i].of_a) <= 1e-12 * knobs[i].now;
 		bool asked = knobs[i].now > 0 && (same || !knobs[i].both);
-		double times = asked ? equal_at(&k) : NAN;
+		double times;
 
+		if (k.turn == turn_years) {
+			bound_years(a, &k);
+			bound_years(b, &k);
+		}
+		times = asked ? equal_at(&k) : NAN;
 		if (times > 0)
 			crossover[n++] =
 				(struct ft_crossover){ knobs[i].what, knobs[i].unit,

@@ -252,6 +252,21 @@ both() { # WHAT KEY UNIT: at that value of both, a token costs the same
 }
 ok "electricity at its crossover makes both equal" both "electricity of both" cost.electricity USD/kWh
 ok "and so do years" both "years of use of both" cost.horizon y
+years() { # N TERMS: so many crossovers of years, at each of which a token costs the same, as everything else is what it was
+	for s in h100 mi300x; do
+		printf 'model: llama3-8b\ncluster: {gpu: %s, gpus: %d}\ntraining: {sequence_length: 4096, global_batch_size: 512, parallel: {tp: 2}}\ncost: {%s}\n' $(test $s = h100 && echo h100-sxm 64 || echo mi300x 128) "$2" >"$tmp/$s.yaml"
+	done
+	set -- "$1" "$tmp/h100.yaml" "$tmp/mi300x.yaml"
+	x=$($f compare "$2" "$3" --json | jq '.verdict.crossovers[] | select(.what == "years of use of both") | .value') || return 1
+	[ "$1" = "$(echo "$x" | grep -c .)" ] || return 1
+	[ "$1" = 0 ] || $f compare "$2" "$3" --set "cost.horizon=$x y" --json | jq -e '[.scenarios[].cost.usd_per_million_tokens] | (.[0] / .[1] - 1 | fabs) < 1e-6'
+}
+ok "years of clusters that arrive in parts" years 1 "tranches: [{month: 0, share: 0.5}, {month: 9, share: 0.5}]"
+ok "and burn in" years 1 "burn_in: 60 d"
+ok "none in which not all of it is there" years 0 "tranches: [{month: 0, share: 0.5}, {month: 40, share: 0.5}]"
+printf 'model: llama3-8b\ncluster: {gpu: h100-sxm, gpus: 64}\ntraining: {sequence_length: 4096, global_batch_size: 512, parallel: {tp: 2}}\ncost: {usd_per_gpu_hour: 0.75 USD/h, prepaid_frac: 0.3}\n' >"$tmp/rent.yaml"
+sed '/^cost/s/{.*/{residual_by_year: [0.9, 0.85, 0.8, 0.75], cost_of_capital_frac: 0.01}/' "$tmp/rent.yaml" >"$tmp/keeps.yaml"
+ok "nor of which no residual value is known" sh -c "$f compare $tmp/keeps.yaml $tmp/rent.yaml --json | jq -e '[.verdict.crossovers[].what] | index(\"price of a server\") and index(\"years of use of both\") == null'"
 # ---- what is compared
 $f compare $a $a --json >"$tmp/same.json"
 ok "equal dollars share each draw" jq -e '.verdict | .cheapest_frac == [0.5, 0.5] and .tie' "$tmp/same.json"

@@ -488,8 +488,8 @@ struct ft_crossover {
 enum { FT_CROSSOVERS_MOST = 8 };
 
 /* Inputs of b, one at a time, at which both cost the same; servers: that b's bill lists,
- * flop_per_token: of the model. At most a quarter or four times what they are now; the nearest
- * first. */
+ * flop_per_token: of the model. At most a quarter or four times what they are now, years within what the
+ * terms allow; the nearest first. */
 size_t ft_deals_crossovers(const struct ft_deal *a, const struct ft_deal *b,
 			   double servers, double flop_per_token,
 			   struct ft_crossover crossover[FT_CROSSOVERS_MOST]);
