@@ -275,7 +275,9 @@ static const char *on_time(const struct ft_scenario *s, const struct ft_outcome 
 	}
 	if (u->interval_s > 0)
 		n += snprintf(text + n, (size_t)(SENTENCE - n),
-			      "; a checkpoint every %.0f min", u->interval_s / 60);
+			      u->interval_s < 600 ? "; a checkpoint every %.3g s" :
+						    "; a checkpoint every %.0f min",
+			      u->interval_s / (u->interval_s < 600 ? 1 : 60));
 	if (u->recovery > 0 && lacks_spares(s))
 		n += snprintf(
 			text + n, (size_t)(SENTENCE - n),
