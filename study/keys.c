@@ -85,8 +85,8 @@ TRUTH(overlap_gather, s->plan->overlap_gather &&scenario_gathers_ahead(s))
 TRUTH(copy_engines, s->plan->copy_engines)
 VALUE(step_start, s->plan->step_start == FT_STEADY ? "steady" : "together")
 VALUE(prices, s->prices->name)
-BOUGHT(horizon, exact(mem, s->terms.horizon_years, " y"))
-BOUGHT(capital, exact(mem, s->terms.cost_of_capital_frac, ""))
+VALUE(horizon, terms_ahead(s) ? exact(mem, s->terms.horizon_years, " y") : NULL)
+VALUE(capital, terms_ahead(s) ? exact(mem, s->terms.cost_of_capital_frac, "") : NULL)
 
 static const char *electricity(struct arena *mem, const struct ft_scenario *s)
 {

@@ -48,6 +48,9 @@ bool scenario_multiplies(const struct ft_scenario *s, const struct node *trainin
 /* Terms that the price book leaves without effect are refused (study/terms.c). */
 bool terms_count(const struct ft_scenario *s, struct ft_error *err);
 
+/* Do years and interest count? Not of a rent of which nothing is paid ahead. */
+bool terms_ahead(const struct ft_scenario *s);
+
 /* Its title, else its name, else its file's stem: one line, as tables, plots and pages have for
  * it; NULL, with *err, when it is not. */
 const char *scenario_label(struct arena *mem, const struct ft_scenario *s,

@@ -29,18 +29,23 @@ static const struct {
 	{ "prepaid_frac", RENTED },   { "take_or_pay", RENTED },
 };
 
+bool terms_ahead(const struct ft_scenario *s)
+{
+	const struct ft_cost_terms *t = &s->terms;
+
+	return !s->prices->n_rents || t->prepaid_frac > 0 || t->n_tranches ||
+	       t->burn_in_s > 0;
+}
+
 /* Why a key has no effect; NULL: it has one. */
 static const char *without_effect(const struct ft_scenario *s, enum when when)
 {
-	const struct ft_cost_terms *t = &s->terms;
-	bool ahead = t->prepaid_frac > 0 || t->n_tranches || t->burn_in_s > 0;
-
 	if (!s->prices->n_rents)
 		return when == RENTED ? "the cluster is bought" : NULL;
 	if (when == BOUGHT)
 		return "the cluster is rented, and all is in the rent of the hour; "
 		       "cost.usd_per_gpu_hour is a rent of your own";
-	return when == AHEAD && !ahead ?
+	return when == AHEAD && !terms_ahead(s) ?
 		       "the cluster is rented, and nothing is paid ahead" :
 		       NULL;
 }
