@@ -324,6 +324,10 @@ static void add_storage(struct table *t)
 
 	if (management < s->management.servers)
 		management = s->management.servers;
+	if (!*s->storage.item) /* what is left out has no ports */
+		storage = 0;
+	if (!*s->management.item)
+		management = 0;
 	add(t, s->storage.item, "storage server", storage);
 	add(t, s->management.item, "management server", management);
 	t->ports = storage * s->storage.ports_per_server + 2 * management;
@@ -387,19 +391,20 @@ static void add_racks(struct table *t)
 {
 	const struct site *s = t->site;
 	bool sold = t->c->node->nodes_per_price_item > 1; /* by the rack */
-	int64_t ports, others, racks, spares;
+	int64_t ports, others, racks, spares, pdus;
 	double units;
 
 	count_devices(t, &ports, &units);
 	others = (int64_t)ceil(units / (s->racks.units - 2));
 	spares = ceil_div(t->to->spare_nodes, t->layout.nodes_per_rack);
 	racks = others + (sold ? 0 : t->layout.racks + spares);
+	pdus = *s->racks.pdu_item ? racks * s->racks.pdus : 0;
 	t->to->racks = others + t->layout.racks + spares;
 	if (t->c->nodes > 1) /* and one for each power distribution */
 		add(t, s->out_of_band.switch_item, "out-of-band switch",
-		    ceil_div(ports + racks * s->racks.pdus, s->out_of_band.ports));
+		    ceil_div(ports + pdus, s->out_of_band.ports));
 	add(t, s->racks.item, "equipment rack", racks);
-	add(t, s->racks.pdu_item, "power distribution", racks * s->racks.pdus);
+	add(t, s->racks.pdu_item, "power distribution", pdus);
 	add(t, s->integration_item, "integration",
 	    bought_nodes(t->c) * t->c->node->gpus);
 }

@@ -193,6 +193,17 @@ ok "not where all work, or where they are rented" sh -c "! $f simulate examples/
 ok "a module carries no more than its rate" sh -c "! $f bom examples/01-first-answer/h100.yaml --set cluster.fabric.links.ports_per_optic=4 2>$tmp/e && grep -q 'the module optic-2x400g carries 800 Gb.s, and the ports that share one 1600' $tmp/e"
 ok "spare nodes that no port is bought for are told" sh -c "$f bom examples/01-first-answer/h100.yaml | grep -q '^The 2 spare nodes have no ports'"
 ok "one that works, one that stands" sh -c "$f simulate $a --set cluster.gpus=7 --set 'training.parallel={}' --set training.global_batch_size=7 | grep -q '^1 of the 8 GPUs that are bought stands idle.* of the 7 that work\.' && $f simulate $a --set cluster.gpus=1 --set 'training.parallel={}' | grep -q '^7 of the 8 .* stand idle.* of the 1 that works\.'"
+ports() { # SITE: cables of the front end
+	$f bom $a --set "cluster.site={extends: standard, $1}" --json | jq '[.items[] | select(.what == "front-end cables") | .count] | add'
+}
+left_out() { # no storage server, no port of one; and none of the three of management, which have two each
+	test "$(ports 'storage: {item: ""}')" = "$(ports 'storage: {per_gpu: 0 TB}')" &&
+		test "$(ports 'storage: {item: ""}')" = $(($(ports 'storage: {item: ""}, management: {item: ""}') + 6)) &&
+		for r in 'pdu: ""' 'pdus: 0'; do # 279 devices want six switches of 48 ports, 207 five
+			$f bom $a --set "cluster.site={extends: standard, racks: {$r}}" --json | jq -e '[.items[] | select(.what == "out-of-band switch") | .count] == [5]' >/dev/null || return 1
+		done
+}
+ok "what a site leaves out has no ports" left_out
 digits() { # a small job's days, dollars, energy and failures are told in three digits or more
 	$f simulate $a --set cluster.gpus=64 --set training.parallel.pp=1 --tokens 1G | awk '/^the cluster as given  / { for (i = 7; i <= NF; i++) { d = $i; gsub(/[.,]/, "", d); sub(/^0*/, "", d); if (length(d) < 3) bad = $i; n++ } } END { exit bad != "" || n != 8 }'
 }
