@@ -159,16 +159,21 @@ static bool has_line(const struct ft_bom *bom, const char *item)
 	return false;
 }
 
-/* Prices that the scenario gives of what a server's price includes, or of another
- * cluster's parts: no dollar depends on them. */
+/* Prices that the scenario gives, or a book beside those of the one it extends, of what a server's price includes, of
+ * another cluster's parts, or under a name that is misspelt: no dollar depends on them. */
 static const char *given_in_vain(const struct bill *b)
 {
+	const struct ft_prices *prices = b->prices;
+	size_t n = prices->n_prices + prices->n_rents;
 	const char *items = "";
 
-	for (size_t i = 0; i < b->prices->n_prices; i++) {
-		const struct ft_price *p = &b->prices->price[i];
+	for (size_t i = 0; i < n; i++) {
+		const struct ft_price *p = i < prices->n_prices ?
+						   &prices->price[i] :
+						   &prices->rent[i - prices->n_prices];
 
-		if (p->kind == FT_PRICE_GIVEN && !has_line(b->bom, p->item))
+		if ((p->kind == FT_PRICE_GIVEN || p->added) &&
+		    !has_line(b->bom, p->item))
 			items = arena_printf(b->mem, "%s%s%s", items,
 					     *items ? ", " : "", p->item);
 	}

@@ -183,6 +183,7 @@ static const struct book *complete(struct reading *in, struct book *book,
 	book->map = map;
 	if (other && !same_year(in, book, other))
 		return NULL;
+	book->under = other ? other->map : NULL;
 	if (other)
 		book->map = lay(in->mem, other->map, map);
 	return power_is_paid(in, book, map) ? book : NULL;

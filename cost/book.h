@@ -17,6 +17,7 @@ struct book {
 	const char *file, *name;
 	const char *date; /* "2025", "2025-08"; when it extends another: of that one */
 	struct node *map; /* NULL while it is being read */
+	const struct node *under; /* of the book that it extends; NULL: none */
 };
 
 /* All books that one leads to, which is the first. */

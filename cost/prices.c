@@ -76,10 +76,13 @@ static void need_price(struct reader *r, bool rents, bool included,
 static bool read_price(const struct reading *in, const char *item,
 		       const struct node *node, struct ft_price *price)
 {
+	const struct node *under = in->books->book[0].under;
 	struct reader r = reader_open(node, in->err);
 
 	read_provenance(&r, in->mem);
 	price->item = item;
+	price->added = under && !node_get(node_get(under, "prices"), item) &&
+		       !node_get(node_get(under, "rent"), item);
 	price->usd =
 		read_number(&r, in->mem, "usd", in->rents ? DIM_USD_PER_HOUR : DIM_USD);
 	price->vendor = read_text(&r, "vendor", "");

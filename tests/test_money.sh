@@ -57,6 +57,20 @@ ok "a price given as a list" refused "price_of: should be a map" $f bom $a --set
 ok "a server that would cost less than its adapters, which the book lists apart" refused "these cost USD 11992 of each server: the price of hgx-h100-server includes them" $f bom $a --set cost.prices=mixnet-2025 --price hgx-h100-server=11992
 ok "prices given on the command line" sh -c "$f bom $a --price hgx-h100-server=250000 --price storage-server=90000 >$tmp/o && grep -q '^server  *hgx-h100-server  *128  *250000  *32000000  *given  *-  *given  *given on the command line' $tmp/o && grep -q '^Given: hgx-h100-server, storage-server.' $tmp/o"
 ok "a price given of what no line is" sh -c "for c in bom simulate; do $f \$c $a --price nic-400g=1 --price fiber=5 >$tmp/o && grep -q '^Given: fiber[.]\$' $tmp/o && grep -q '^Given, but on no line of the bill: nic-400g[.]\$' $tmp/o && $f \$c $a --price nic-400g=1 --json | jq -e '.prices.given_in_vain == \"nic-400g\"' || exit; done"
+added() { # PATTERN BOOK SECTION ITEM USD: a book upon that one with an item of its own, in text and JSON
+	printf 'name: mine\nextends: %s\nprovenance: {kind: assumed}\n%s:\n  %s: {usd: %s, %s}\n' "$2" "$3" "$4" "$5" "$of" >"$tmp/mine.yaml"
+	$f simulate $b --set cost.prices="$tmp/mine.yaml" >"$tmp/o" && $f simulate $b --set cost.prices="$tmp/mine.yaml" --json >"$tmp/j" || return 1
+	if [ "$1" ]; then
+		grep -qx "Given, but on no line of the bill: $1[.]" "$tmp/o" && jq -e ".prices.given_in_vain == \"$1\"" "$tmp/j"
+	else
+		! grep -q 'on no line' "$tmp/o" && jq -e '.prices.given_in_vain == ""' "$tmp/j"
+	fi
+}
+sed '/^cost/,$d' $a >"$tmp/bare.yaml"
+b=$tmp/bare.yaml
+ok "an item misspelt in a book upon another is told" added hgx-h100-sever neocloud-2026-09 prices hgx-h100-sever "250000 USD"
+ok "a rent, too" added h100-smx rent-2026 rent h100-smx "2 USD/h"
+ok "not what the other book has" added "" neocloud-2026-09 prices mi300x-server "150000 USD"
 ok "given on the line or in the scenario, it costs the same" sh -c "$f simulate $a --price hgx-h100-server=250000 --json | jq .cost >$tmp/o && $f simulate $a --set 'cost.price_of={hgx-h100-server: 250000 USD}' --json | jq .cost | cmp - $tmp/o"
 ok "the scenario of the answer keeps them" sh -c "$f simulate $a --price hgx-h100-server=250000 --json | jq .scenario | $f simulate - --json | jq .cost | cmp - $tmp/o"
 ok "one that the book lacks can be given" sh -c "sed '/^  ufm-licence:/,/^  aec/{/^  aec/!d}' cost/prices/neocloud-2026-09.yaml >$tmp/b.yaml && $f bom $a --set cluster.ufm_ports=4 --set cost.prices=$tmp/b.yaml --price ufm-licence=75 | grep -q '^fabric manager licences  *ufm-licence  *1024  *75  *76800  *given'"

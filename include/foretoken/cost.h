@@ -64,6 +64,7 @@ struct ft_price {
 	struct ft_number usd; /* likely (mode), low (P10), high (P90), source, date */
 	const char *vendor;   /* who sells it; "" when not said */
 	const char *book; /* whose line it is: this book's, or one it is taken from */
+	bool added;	  /* the book it extends has none of this item */
 	enum ft_price_kind kind;
 };
 
@@ -487,9 +488,8 @@ struct ft_crossover {
 
 enum { FT_CROSSOVERS_MOST = 8 };
 
-/* Inputs of b, one at a time, at which both cost the same; servers: that b's bill lists,
- * flop_per_token: of the model. At most a quarter or four times what they are now, years within what the
- * terms allow; the nearest first. */
+/* Inputs of b, one at a time, at which both cost the same; servers: that b's bill lists, flop_per_token: of the model. At most
+ * a quarter or four times what they are now, years within what the terms allow; the nearest first. */
 size_t ft_deals_crossovers(const struct ft_deal *a, const struct ft_deal *b,
 			   double servers, double flop_per_token,
 			   struct ft_crossover crossover[FT_CROSSOVERS_MOST]);
