@@ -264,14 +264,15 @@ static double break_even_months(const struct ft_flows *f, double usd_per_hour)
 {
 	double since = 0;
 
-	for (double month = 1; month <= f->months; month++) {
-		double left = 0;
+	for (double month = 1; month < f->months + 1; month++) {
+		double end = fmin(month, f->months),
+		       left = 0; /* of the last month a part */
 
 		for (size_t k = 0; k < f->n; k++)
 			if (f->flow[k].account != FT_ACCOUNT_RESALE)
-				left -= come_by(&f->flow[k], month);
+				left -= come_by(&f->flow[k], end);
 		for (size_t k = 0; k < f->n_hours; k++)
-			left += usd_per_hour * come_by(&f->hours[k], month);
+			left += usd_per_hour * come_by(&f->hours[k], end);
 		since = left < 0 ? 0 : since > 0 ? since : month;
 	}
 	return since;

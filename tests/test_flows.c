@@ -244,6 +244,29 @@ static void letting_at_cost_returns_the_cost_of_capital(void **state)
 	assert_true(r.irr_frac < -0.3 && r.break_even_months == 0);
 }
 
+/* In the last month, of which the horizon has a part alone, as in any other. */
+static void a_part_of_a_month_pays_back_too(void **state)
+{
+	struct ft_deal d = a_deal();
+	struct ft_flows f;
+	double paid = 0;
+
+	(void)state;
+	d.terms.utilization_frac = 1;
+	for (double months = 0.5; months < 41; months += 13.2) {
+		d.terms.horizon_years = months / 12;
+		ft_flows_of(&d, &f);
+		paid = 0;
+		for (size_t i = 0; i < f.n; i++)
+			paid += f.flow[i].account == FT_ACCOUNT_RESALE ? 0 :
+									 f.flow[i].usd;
+		d.terms.against_usd_per_gpu_hour = paid / f.gpu_hours * 1.0001;
+		assert_near(ft_flows_read(&d).break_even_months, ceil(months), 0);
+		d.terms.against_usd_per_gpu_hour = paid / f.gpu_hours * 0.9999;
+		assert_near(ft_flows_read(&d).break_even_months, 0, 0);
+	}
+}
+
 static void rent_is_paid_as_agreed(void **state)
 {
 	struct ft_deal d = a_deal();
@@ -317,6 +340,7 @@ int main(void)
 		cmocka_unit_test(at_break_even_owning_and_renting_cost_the_same),
 		cmocka_unit_test(residuals_by_year_are_read_at_the_horizon),
 		cmocka_unit_test(letting_at_cost_returns_the_cost_of_capital),
+		cmocka_unit_test(a_part_of_a_month_pays_back_too),
 		cmocka_unit_test(rent_is_paid_as_agreed),
 		cmocka_unit_test(the_csv_adds_up),
 	};
