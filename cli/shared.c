@@ -137,12 +137,14 @@ static const struct argp_option asked_options[] = {
 
 static error_t parse_asked(int key, char *arg, struct argp_state *state)
 {
-	const char *unit = key == BUDGET && !strstr(arg, "USD") ? "USD" : "";
+	bool bare;
 
 	if (key < TOKENS || key > FLOP)
 		return ARGP_ERR_UNKNOWN;
+	/* a number with k, M, Ki ... at most; another unit is told as it was given */
+	bare = !arg[strspn(arg, "+-.0123456789eE kKMGTPi")];
 	add_set(state->input, state, "--%s=%s%s", asked_options[key - TOKENS].name, arg,
-		unit);
+		key == BUDGET && bare ? "USD" : "");
 	return 0;
 }
 

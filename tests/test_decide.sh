@@ -156,6 +156,8 @@ wishes() { # of all sets of wishes, those are refused that have two sizes of the
 ok "every set of wishes is answered, or refused for its reason" wishes
 ok "megawatts alone" refused "run.megawatts alone trains nothing" $f simulate $a --megawatts 5
 ok "a budget in another currency" refused "not a unit of an amount" $f simulate $a --set "run.budget=5 EUR"
+ok "on the command line, too" refused "budget=2MEUR:1:10: error: budget: 'MEUR' is not a unit of an amount" $f simulate $a --budget 2MEUR
+ok "a budget with and without its unit" sh -c "for b in 2M 2MUSD '2 MUSD' 2e6 2000k 2000000USD; do $f simulate $a --budget \"\$b\" --json | jq -c .run; done | sort -u | wc -l | grep -qx 1"
 ok "a key of run that is none" refused "'dyas'" $f simulate $a --set run.dyas=3
 
 # ---- the plan left open
