@@ -228,7 +228,7 @@ static void so_is_one_that_was_edited(void **state)
 
 	(void)state;
 	seed = 8;
-	hold_all(8, PLANS / 2, &t, 0.32);
+	hold_all(8, PLANS / 2, &t, 0.28);
 	assert_true(t.jumped > t.steps / 6);
 }
 

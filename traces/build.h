@@ -73,7 +73,7 @@ struct builder {
 	bool host_waited;      /* somewhere in the step the host waits for the GPU */
 	int64_t tokens;	       /* of a rank in this micro-batch: mbs * s / cp */
 	int64_t sequences;     /* mbs of it */
-	int64_t *kind;	       /* [n_layers] first layer that runs the same */
+	int64_t *kind, *below; /* [n_layers] first that runs the same; the one below */
 	bool *again;	       /* [n_layers] under full recomputation: this one, too */
 	bool *offload;	       /* [n_layers] what it keeps waits in host memory */
 	double *sent_frac;   /* [n_layers] of what each keeps, so much is transferred */

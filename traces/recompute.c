@@ -22,6 +22,7 @@
 #include "traces/compressed.h"
 #include "traces/indexed.h"
 #include "traces/masked.h"
+#include "traces/sharding.h"
 #include "traces/stage.h"
 #include "traces/streams.h"
 
@@ -64,16 +65,33 @@ static bool keeps_alike(const struct builder *b, int64_t i, int64_t j)
 		       sizeof(*b->model->layer));
 }
 
-/* Beside a layer's backward comes back what the one below it keeps. */
-static bool fetches_alike(const struct builder *b, int64_t i, int64_t j)
+/* Two layers whose weights are as many are one unit under fsdp. */
+static bool weighs_alike(const struct builder *b, int64_t i, int64_t j)
 {
-	return !b->transfers || keeps_alike(b, i ? i - 1 : i, j ? j - 1 : j);
+	const struct ft_layer *l = b->model->layer;
+	struct held x, y;
+
+	if (i == j || !memcmp(&l[i], &l[j], sizeof(*l)))
+		return true;
+	x = layer_held(b, i);
+	y = layer_held(b, j);
+	return x.dense == y.dense && x.experts == y.experts && x.frozen == y.frozen &&
+	       x.frozen_experts == y.frozen_experts && x.tensors == y.tensors;
+}
+
+/* Beside a layer's backward comes back what the one below it keeps, and under fsdp that one's weights are gathered. */
+static bool below_alike(const struct builder *b, int64_t i, int64_t j)
+{
+	int64_t k = b->below[i], l = b->below[j];
+
+	return (!b->transfers || keeps_alike(b, k, l)) &&
+	       (!is_fsdp(b->plan) || weighs_alike(b, k, l));
 }
 
 static bool runs_alike(const struct builder *b, int64_t i, int64_t j)
 {
 	return keeps_alike(b, i, j) && b->offload[i] == b->offload[j] &&
-	       b->sent_frac[i] == b->sent_frac[j] && fetches_alike(b, i, j);
+	       b->sent_frac[i] == b->sent_frac[j] && below_alike(b, i, j);
 }
 
 void choose_layers(struct builder *b)
@@ -84,6 +102,9 @@ void choose_layers(struct builder *b)
 	b->again = ARENA_ARRAY(b->mem, n, bool);
 	b->offload = ARENA_ARRAY(b->mem, n, bool);
 	b->sent_frac = ARENA_ARRAY(b->mem, n, double);
+	b->below = ARENA_ARRAY(b->mem, n, int64_t);
+	for (int64_t i = 1; i < (int64_t)n; i++)
+		b->below[i] = i - 1;
 	if (b->plan->recompute == FT_RECOMPUTE_FULL)
 		first_of_chunks(b, b->plan->recompute_layers, b->again,
 				ARENA_ARRAY(b->mem, n, double));

@@ -375,8 +375,8 @@ static void before_backward(struct stage *st, struct layer_call k)
 	if (k.variant & V_GATHER)
 		gather_unit(b, unit, FT_EVENT_UNSHARDED);
 	unshard_unit(b, unit);
-	if (!(k.variant & V_EDGE)) /* of the layer below, as large */
-		gather_unit(b, unit, FT_EVENT_UNSHARDED);
+	if (!(k.variant & V_EDGE))
+		gather_unit(b, b->unit[b->below[k.layer]], FT_EVENT_UNSHARDED);
 }
 
 /* Behind a layer's backward: its gradients. */

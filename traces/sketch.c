@@ -83,6 +83,7 @@ static void put_layers(struct stage *st, struct ft_sketch *s)
 		for (int again = 0; again < 2; again++) {
 			b->again[l] = again;
 			b->kind[l] = l + again * n;
+			b->below[l] = l; /* stages gather each of theirs once */
 			put_unit(st, l, &s->unit[s->n_units++]);
 		}
 	}

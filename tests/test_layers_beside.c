@@ -1,0 +1,64 @@
+/*
+ * tests/test_layers_beside.c - layers of one shape whose neighbours differ: what is gathered beside their backward
+ */
+#include "tests/works.h"
+
+#include <math.h>
+
+/* Of attention with heads of 128, 4 of keys, a gated MLP, two norms; and of a router with experts of 256. */
+#define H 512
+#define LAYER(more) \
+	"{model_type: qwen3_moe, hidden_size: 512, num_hidden_layers: 6, num_attention_heads: 4, head_dim: 128, " \
+	"vocab_size: 1024, intermediate_size: 2048, num_experts: 8, num_experts_per_tok: 2, " \
+	"moe_intermediate_size: 256, tie_word_embeddings: false" more "}"
+#define PLAN(more) \
+	"{sequence_length: 128, global_batch_size: 16, sharding: fsdp, gradient_dtype: fp32" more \
+	"}"
+
+static double gathered(const char *stack, const char *model, const char *more,
+		       const char *name)
+{
+	char plan[300];
+	struct parts p;
+	double bytes;
+
+	snprintf(plan, sizeof(plan), PLAN("%s"), more);
+	build(&p, model, plan, stack, 8);
+	bytes = sum_of(p.graph, name).bytes;
+	drop(&p);
+	return bytes;
+}
+
+/* A layer is gathered once forward and once backward in each of two micro-batches, whatever stands above and below it. */
+static void each_layer_is_gathered_as_often_whatever_is_below(void **state)
+{
+	static const char *const models[] = { LAYER(", mlp_only_layers: [0]"),
+					      LAYER(", mlp_only_layers: [5]"),
+					      LAYER(", mlp_only_layers: [0, 2, 4]"),
+					      LAYER(", mlp_only_layers: [0, 1, 4]") };
+	static const int routed[] = { 5, 5, 3, 3 };
+	static const char *const stacks[] = { "torch-2.11-eager", "torch-2.11-fsdp1",
+					      "llm-foundry-2023", "megatron-core" };
+	const double experts = 8 * 3. * H * 256;
+
+	(void)state;
+	for (int m = 0; m < 4; m++)
+		for (int s = 0; s < 4; s++)
+			near_frac(gathered(stacks[s], models[m], "",
+					   "fsdp_gather_experts"),
+				  2 * 2 * 2 * routed[m] * experts, 1e-12);
+	/* stages of three layers, the first of which has nothing below it to gather */
+	for (int m = 0; m < 4; m++)
+		near_frac(gathered("megatron-core", models[m], ", parallel: {pp: 2}",
+				   "fsdp_gather_experts"),
+			  4 * 2 * 2 * routed[m] * experts, 1e-12);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(each_layer_is_gathered_as_often_whatever_is_below),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
