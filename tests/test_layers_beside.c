@@ -1,5 +1,6 @@
 /*
- * tests/test_layers_beside.c - layers of one shape whose neighbours differ: what is gathered beside their backward
+ * tests/test_layers_beside.c - layers of one shape whose neighbours differ: what is gathered beside their backward, and
+ * what they keep for others
  */
 #include "tests/works.h"
 
@@ -54,10 +55,53 @@ static void each_layer_is_gathered_as_often_whatever_is_below(void **state)
 			  4 * 2 * 2 * routed[m] * experts, 1e-12);
 }
 
+#define CHOICE(pattern) \
+	"{name: glm-5.2, num_hidden_layers: 8, index_topk_freq: null, index_skip_topk_offset: null, " \
+	"index_topk_pattern: " pattern "}"
+
+/* What a layer takes forward its backward gives back, also where the layer behind it sees what it chose and that behind its
+ * like does not. */
+static void what_is_kept_for_others_goes(void **state)
+{
+	static const char *const models[] = { CHOICE("FFFSFFFS"), CHOICE("FFFFFFFF"),
+					      CHOICE("FSSSFFFF") };
+	static const char *const again[] = { ", recompute: full",
+					     ", recompute: selective",
+					     ", recompute: full, recompute_layers: 3",
+					     "" };
+
+	(void)state;
+	for (int m = 0; m < 3; m++)
+		for (int i = 0; i < 4; i++) {
+			char plan[300];
+			struct parts p;
+			double kept = 0, most = 0;
+
+			snprintf(plan, sizeof(plan),
+				 "{sequence_length: 512, global_batch_size: 32%s}",
+				 again[i]);
+			build(&p, models[m], plan, "megatron-core", 8);
+			for (size_t c = 0; c < p.graph->rank_class[0].n_calls; c++) {
+				const struct ft_call *call =
+					&p.graph->rank_class[0].call[c];
+
+				kept += call->repeat *
+					p.graph->segment[call->segment]
+						.net_bytes[FT_MEMORY_ACTIVATIONS];
+				most = fmax(most, kept);
+			}
+			if (!(fabs(kept) <= 1e-9 * most))
+				fail_msg("%s%s: %g of %g bytes are left", models[m],
+					 again[i], kept, most);
+			drop(&p);
+		}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(each_layer_is_gathered_as_often_whatever_is_below),
+		cmocka_unit_test(what_is_kept_for_others_goes),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

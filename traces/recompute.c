@@ -58,9 +58,15 @@ static void first_of_chunks(const struct builder *b, int64_t n, bool *chosen,
 	}
 }
 
+/* What a layer chose is kept for the layers behind it that see it, too. */
+static bool lends_choice(const struct builder *b, int64_t i)
+{
+	return i + 1 < b->model->n_layers && b->model->layer[i + 1].shares_index;
+}
+
 static bool keeps_alike(const struct builder *b, int64_t i, int64_t j)
 {
-	return b->again[i] == b->again[j] &&
+	return b->again[i] == b->again[j] && lends_choice(b, i) == lends_choice(b, j) &&
 	       !memcmp(&b->model->layer[i], &b->model->layer[j],
 		       sizeof(*b->model->layer));
 }
