@@ -165,8 +165,9 @@ static void check_ends(const struct parts *p, const struct drawn *d)
 		  1e-12);
 	near_frac(1 + sum_of(p->graph, "tp_loss").bytes,
 		  1 + split * ends * 3 * 4 * tokens, 1e-12);
+	/* outputs become whole, and backward inputs' gradients, which are twice as wide; slices also inputs, twice, and outputs' gradients */
 	near_frac(1 + sum_of(p->graph, "tp_mtp").bytes,
-		  1 + split * 2 * (ends - 1) * wide, 1e-12);
+		  1 + split * (ends - 1) * (d->sliced ? 3 + 5 : 3) * wide, 1e-12);
 	near_frac(1 + sum_of(p->graph, "mtp_join").bytes,
 		  1 + 2 * (ends - 1) * 8 * tokens * d->h / part, 1e-12);
 	near_frac(1 + sum_of(p->graph, "mtp_norm").bytes,

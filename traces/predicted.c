@@ -7,6 +7,7 @@
  * copy of the embedding, whose gradients the two then sum.
  */
 #include "traces/build.h"
+#include "traces/casts.h"
 #include "traces/memory.h"
 #include "traces/memory_ends.h"
 #include "traces/offload.h"
@@ -76,9 +77,50 @@ static void joined_bytes(struct builder *b, bool backward)
 		b->seg->net_bytes[FT_MEMORY_ACTIVATIONS] += backward ? -kept : kept;
 }
 
-static void whole(struct builder *b, enum ft_collective op)
+/* Of so many hidden states of each token. */
+static bool over_ranks(struct builder *b, enum ft_collective op, double states)
 {
-	if (put_collective(b, "tp_mtp", FT_STREAM_TP, op, FT_GROUP_TP, hidden_bytes(b)))
+	return put_collective(b, "tp_mtp", FT_STREAM_TP, op, FT_GROUP_TP,
+			      states * hidden_bytes(b)) != NULL;
+}
+
+/* It is split by columns, as those in layers are, but its outputs become whole: slices of both norms' outputs are gathered in front of it,
+ * and its own outputs behind it, of which a rank goes on with its slice of the tokens; backward the other way. Source:
+ * megatron/core/transformer/multi_token_prediction.py, _concat_embeddings (read 2026-12-01). */
+static void project(struct builder *b)
+{
+	double width = gathered_width(b, false) / 2;
+
+	if (b->plan->sequence_parallel &&
+	    over_ranks(b, FT_ALL_GATHER, width * joined_states(b)))
+		need(b, FT_STREAM_TP);
+	projection(b, FT_FORWARD);
+	if (over_ranks(b, FT_ALL_GATHER, 1))
+		need(b, FT_STREAM_TP);
+}
+
+/* Megatron gathers the inputs again beside dgrad, and sums beside wgrad. */
+static void project_back(struct builder *b)
+{
+	bool megatron = b->rules->tensor_parallel == FT_TP_MEGATRON;
+	bool sliced = b->plan->sequence_parallel;
+	double width = gathered_width(b, false) / 2;
+
+	if (sliced && over_ranks(b, FT_ALL_GATHER, 1))
+		need(b, FT_STREAM_TP);
+	of_weights(b, true);
+	if (sliced && megatron &&
+	    over_ranks(b, FT_ALL_GATHER, width * joined_states(b)) &&
+	    b->part == PART_WEIGHTS)
+		need(b, FT_STREAM_TP); /* no dgrad runs beside it */
+	of_weights(b, false);
+	projection(b, FT_DGRAD);
+	if (over_ranks(b, sliced ? FT_REDUCE_SCATTER : FT_ALL_REDUCE,
+		       joined_states(b)) &&
+	    !(megatron && b->part == PART_WHOLE))
+		need(b, FT_STREAM_TP);
+	projection(b, FT_WGRAD);
+	if (b->plan->tp > 1 && b->part != PART_WEIGHTS)
 		need(b, FT_STREAM_TP);
 }
 
@@ -91,8 +133,7 @@ void outputs_forward(struct builder *b)
 		embedding_forward(b);
 		norms(b, false);
 		joined_bytes(b, false);
-		projection(b, FT_FORWARD);
-		whole(b, FT_ALL_GATHER);
+		project(b);
 		layer_forward(b, last);
 		layer_bytes(b, last, false);
 		head_forward(b);
@@ -112,9 +153,7 @@ void outputs_backward(struct builder *b)
 		layer_backward(b, last);
 		layer_bytes(b, last, true);
 		layer_beside_scan(b, last);
-		projection(b, FT_DGRAD);
-		whole(b, FT_REDUCE_SCATTER);
-		projection(b, FT_WGRAD);
+		project_back(b);
 		norms(b, true);
 		joined_bytes(b, true);
 		embedding_backward(b);
