@@ -192,6 +192,28 @@ static void experts_apart_do_the_same_work(void **state)
 	drop(&apart);
 }
 
+/* Is each exchange of this name next to one over the parts of an expert: behind it (back), a reduce-scatter, or in front of it, an
+ * all-gather? */
+static bool is_beside_parts(const struct ft_graph *g, const char *name, bool back)
+{
+	enum ft_collective op = back ? FT_REDUCE_SCATTER : FT_ALL_GATHER;
+	bool found = false;
+
+	for (size_t s = 0; s < g->n_segments; s++)
+		for (size_t i = 0; i < g->segment[s].n_ops; i++) {
+			const struct ft_op *o = &g->segment[s].op[i];
+			const struct ft_work *w = &g->work[o[back ? -1 : 1].work];
+
+			if (strcmp(g->work[o->work].name, name))
+				continue;
+			found = true;
+			if (strcmp(w->name, "etp_exchange") ||
+			    w->communication.op != op)
+				return false;
+		}
+	return found;
+}
+
 /* Split experts: each rank of etp computes all their copies with its share of the width. */
 static void split_experts_gather_their_tokens(void **state)
 {
@@ -210,6 +232,10 @@ static void split_experts_gather_their_tokens(void **state)
 	near_frac(sum_of(split.graph, "etp_exchange").bytes,
 		  4. * 2 * 4 * 2 * (2. * 512 * 512 * 4), 1e-12);
 	assert_true(sum_of(one.graph, "etp_exchange").n == 0);
+	assert_true(is_beside_parts(split.graph, "ep_dispatch", false));
+	assert_true(is_beside_parts(split.graph, "ep_combine", true));
+	assert_true(is_beside_parts(split.graph, "ep_combine_back", false));
+	assert_true(is_beside_parts(split.graph, "ep_dispatch_back", true));
 	/* a rank permutes its own copies, orders all, and keeps all as input */
 	near_frac(sum_of(split.graph, "permute").bytes,
 		  sum_of(one.graph, "permute").bytes, 1e-12);

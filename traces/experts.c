@@ -28,35 +28,55 @@ static void host_asks(struct builder *b)
 	host(b, FT_HOST_SYNC, 1);
 }
 
-static void exchange(struct builder *b, const struct routed *r, const char *name)
+/* Copies to or from the ranks of their experts. */
+static struct ft_op *all_to_all(struct builder *b, const struct routed *r,
+				const char *name)
 {
 	struct ft_work w = { .kind = FT_COMMUNICATION, .name = name, .dtype = FT_BF16 };
+	struct ft_op *op;
+
+	if (b->g->group[FT_GROUP_EP].size <= 1)
+		return NULL;
+	w.communication.op = FT_ALL_TO_ALL;
+	w.communication.group = FT_GROUP_EP;
+	w.communication.bytes = r->bytes;
+	w.communication.fanout = r->fanout;
+	w.communication.copy_engine = on_copy_engine(b, FT_ALL_TO_ALL);
+	op = put_op(b, &w, FT_STREAM_EP, 0);
+	put_wait(op, FT_TAIL + FT_STREAM_COMPUTE);
+	if (!b->graphed) {
+		host(b, FT_HOST_COLLECTIVE, 1);
+		host(b, FT_HOST_EXCHANGE, 1);
+	}
+	return op;
+}
+
+/* Copies of all ranks that an expert is split over, or sums of what these made of them. */
+static struct ft_op *over_parts(struct builder *b, const struct routed *r,
+				enum ft_collective op)
+{
+	return put_collective(b, "etp_exchange", FT_STREAM_EP, op, FT_GROUP_ETP,
+			      r->bytes * (double)b->plan->etp);
+}
+
+/* What arrives is gathered over the parts of an expert; what goes back has been summed over them, and its slices are sent. Source:
+ * megatron/core/transformer/moe/token_dispatcher.py (read 2026-12-01). */
+static void exchange(struct builder *b, const struct routed *r, const char *name,
+		     bool back)
+{
+	struct ft_op *first, *last;
 
 	if (b->chosen) /* kept */
 		return;
-	if (b->g->group[FT_GROUP_EP].size > 1) {
-		struct ft_op *op;
-
-		w.communication.op = FT_ALL_TO_ALL;
-		w.communication.group = FT_GROUP_EP;
-		w.communication.bytes = r->bytes;
-		w.communication.fanout = r->fanout;
-		w.communication.copy_engine = on_copy_engine(b, FT_ALL_TO_ALL);
-		op = put_op(b, &w, FT_STREAM_EP, 0);
-		put_wait(op, FT_TAIL + FT_STREAM_COMPUTE);
-		if (!b->graphed) {
-			host(b, FT_HOST_COLLECTIVE, 1);
-			host(b, FT_HOST_EXCHANGE, 1);
-		}
-		if (b->exchanged == FT_EVENTS)
-			need(b, FT_STREAM_EP);
-		else
-			op->record = (uint8_t)b->exchanged;
-	}
-	if (b->plan->etp > 1 &&
-	    put_collective(b, "etp_exchange", FT_STREAM_EP, FT_ALL_GATHER, FT_GROUP_ETP,
-			   r->bytes * (double)b->plan->etp))
+	first = back ? over_parts(b, r, FT_REDUCE_SCATTER) : all_to_all(b, r, name);
+	last = back ? all_to_all(b, r, name) : over_parts(b, r, FT_ALL_GATHER);
+	last = last ? last : first;
+	if (!last)
+		return;
+	if (b->exchanged == FT_EVENTS)
 		need(b, FT_STREAM_EP);
+	else
+		last->record = (uint8_t)b->exchanged;
 }
 
 /* This rank's copies moved to or from the order of the ranks: only the library's all-to-all needs
@@ -331,7 +351,7 @@ void experts_send(struct builder *b, const struct ft_layer *l)
 	by_rank(b, &r, "permute", routing_of(b)->permute);
 	if (dispatches_by_mask(b))
 		mask_dispatch(b, l, r.tokens, r.h, false);
-	exchange(b, &r, "ep_dispatch");
+	exchange(b, &r, "ep_dispatch", false);
 }
 
 void experts_run(struct builder *b, const struct ft_layer *l)
@@ -351,7 +371,7 @@ void experts_run(struct builder *b, const struct ft_layer *l)
 	biases(b, &r, false);
 	fill_outputs(b, &r, false);
 	by_expert(b, &r, "unsort", routing_of(b)->unsort);
-	exchange(b, &r, "ep_combine");
+	exchange(b, &r, "ep_combine", true);
 }
 
 void experts_return(struct builder *b, const struct ft_layer *l)
@@ -389,7 +409,7 @@ void experts_send_back(struct builder *b, const struct ft_layer *l)
 	by_rank(b, &r, "unpermute_back", routing_of(b)->unpermute_back);
 	if (dispatches_by_mask(b))
 		mask_combine(b, l, r.tokens, r.h, true);
-	exchange(b, &r, "ep_combine_back");
+	exchange(b, &r, "ep_combine_back", false);
 }
 
 void experts_run_back(struct builder *b, const struct ft_layer *l)
@@ -416,7 +436,7 @@ void experts_run_back(struct builder *b, const struct ft_layer *l)
 		put_moved(b, "expert_join_back", "copy", join,
 			  experts_width(b) * (double)(r.rows * r.h));
 	by_expert(b, &r, "sort_back", routing_of(b)->sort_back);
-	exchange(b, &r, "ep_dispatch_back");
+	exchange(b, &r, "ep_dispatch_back", true);
 }
 
 void experts_activate(struct builder *b, const struct ft_layer *l)
