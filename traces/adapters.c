@@ -174,7 +174,8 @@ void adapters(struct builder *b, const struct layer_sizes *s, enum adapter_site 
 	for (int t = 0; t < FT_LORA_TARGETS && !s->shared; t++) {
 		struct adapter a;
 
-		if (!ft_lora_has(&b->plan->lora, (enum ft_lora_target)t) ||
+		if (!ft_lora_laid(b->model, &b->plan->lora, s->l - b->model->layer,
+				  (enum ft_lora_target)t) ||
 		    !at_site(site, (enum ft_lora_target)t))
 			continue;
 		a = adapter_of(b, s, (enum ft_lora_target)t);
