@@ -1,5 +1,6 @@
 /*
- * tests/test_adapters_laid.c - adapters are where a layer has the matrix that they are laid beside
+ * tests/test_adapters_laid.c - adapters are where a layer has the matrix that they are laid beside, and those that run again
+ * are counted as what they are
  */
 #include "tests/works.h"
 
@@ -45,10 +46,38 @@ static void layers_without_a_matrix_have_none(void **state)
 	}
 }
 
+/* Adapters run again with their layer or, where that is all that does, with its MLP. */
+static void those_that_run_again_are_counted(void **state)
+{
+	static const char *const plans[] = {
+		PLAN("full", "targets: all"),
+		PLAN("full, recompute_layers: 3", "targets: attention"),
+		PLAN("selective, recompute_modules: [mlp]", "targets: all"),
+		PLAN("selective, recompute_modules: [core_attn]", "targets: all"),
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(plans) / sizeof(*plans); i++) {
+		struct parts p, alone;
+		const char *model = "{name: llama3.2-1b, num_hidden_layers: 4}";
+
+		build(&p, model, plans[i], "megatron-core", 8);
+		build(&alone, model, PLAN("none", "targets: attention"),
+		      "megatron-core", 8);
+		alone.plan->lora = p.plan->lora;
+		rebuild(&alone);
+		near_frac(sum_of(p.graph, NULL).flop - sum_of(alone.graph, NULL).flop,
+			  p.graph->recomputed_flop_per_rank, 1e-9);
+		drop(&p);
+		drop(&alone);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(layers_without_a_matrix_have_none),
+		cmocka_unit_test(those_that_run_again_are_counted),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

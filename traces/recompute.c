@@ -228,6 +228,22 @@ static double latent_products(const struct builder *b, const struct layer_sizes 
 			up * l->kv_lora_rank);
 }
 
+/* Parameters of adapters that run again with the products beside them: those of a whole layer or, of its modules, of its MLP. */
+static double adapters_again(const struct builder *b, int64_t layer, bool all)
+{
+	const struct ft_lora *lora = &b->plan->lora;
+	double sum = 0;
+
+	for (int t = all ? 0 : FT_LORA_GATE_UP; t < FT_LORA_TARGETS; t++) {
+		struct ft_lora_shape s =
+			ft_lora_shape(b->model, layer, (enum ft_lora_target)t);
+
+		if (ft_lora_laid(b->model, lora, layer, (enum ft_lora_target)t))
+			sum += (double)(lora->rank * (s.in + s.out));
+	}
+	return sum / (double)b->plan->tp;
+}
+
 /* Parameters of the products that selective recomputation runs again. */
 static double selected_products(const struct builder *b, const struct layer_sizes *s,
 				unsigned set)
@@ -240,6 +256,8 @@ static double selected_products(const struct builder *b, const struct layer_size
 							(double)s->part /
 							(double)s->tokens;
 
+	if (set & (FT_MODULE_OPS | FT_MODULE_MLP))
+		again += adapters_again(b, layer, set & FT_MODULE_OPS);
 	if (set & FT_MODULE_OPS)
 		again += chosen_products(b, s) + (s->l->experts ? routed : 0);
 	if (set & (FT_MODULE_MLP | FT_MODULE_MLP_UP))
@@ -277,7 +295,8 @@ double layer_recomputed_flop(const struct builder *b, int64_t layer)
 		    ft_layer_dense_parameters(b->model, layer)) /
 			   (double)b->plan->tp +
 		   (s.l->experts ? expert_products(b, &s) : 0) +
-		   whole_index_products(b, &s) - streams_products(b);
+		   whole_index_products(b, &s) - streams_products(b) +
+		   adapters_again(b, layer, true);
 	if (stops_inside_mlp(b, &s) && s.f)
 		products -= (double)(s.h * s.f);
 	else if (stops_inside_mlp(b, &s) && !b->model->shared_gate)
