@@ -39,23 +39,44 @@ double ft_optimizer_state_bytes(enum ft_optimizer optimizer, double width)
 	}
 }
 
+/* Of routed experts, those of predicted tokens' layers among them. */
+static double expert_parameters(const struct ft_model *model)
+{
+	double sum = 0;
+
+	for (int64_t i = 0; i < model->n_layers; i++)
+		sum += ft_layer_expert_parameters(model, i);
+	return sum + (double)model->predicted *
+			     ft_layer_expert_parameters(model, model->predicted_like);
+}
+
+/* The table that the last stage of a pipeline has, too, if its head shares it or it looks up tokens that it predicts; a V ends where it began. */
+static double copied_table(const struct ft_model *model, const struct ft_plan *p)
+{
+	bool copies = (model->tied || model->predicted) && p->pp > 1 &&
+		      !ft_schedule_folds(p->schedule);
+	double rows = (double)ft_model_vocab(model, p->tp) +
+		      (double)(model->predicted ? model->max_positions : 0);
+
+	return copies ? (double)model->hidden_size * rows : 0;
+}
+
 double ft_plan_host_bytes(const struct ft_model *model, const struct ft_plan *p)
 {
 	bool all = p->offload_state == FT_OFFLOAD_ALL, divided = ft_plan_divides(p);
 	double shard = divided ? (double)p->shard : 1;
 	double expert_shard = divided ? (double)ft_plan_expert_shard(p) : 1;
-	double split = (double)(p->tp * p->pp) * shard, width, experts = 0, numbers;
+	double split = (double)(p->tp * p->pp) * shard, width, experts, numbers;
 
 	if (p->offload_state == FT_OFFLOAD_NONE)
 		return 0;
-	numbers = ft_model_parameters(model);
+	numbers = ft_model_parameters(model) + copied_table(model, p);
 	width = 12 + (all ? 4 : ft_dtype_bytes(p->gradient_dtype));
 	if (p->lora.rank)
 		return (width * ft_model_lora_parameters(model, &p->lora) +
 			(all ? ft_dtype_bytes(p->lora.frozen) * numbers : 0)) /
 		       split;
-	for (int64_t i = 0; i < model->n_layers; i++)
-		experts += ft_layer_expert_parameters(model, i);
+	experts = expert_parameters(model);
 	return width * ((numbers - experts) / split +
 			experts / (double)(p->pp * p->ep * p->etp) / expert_shard);
 }

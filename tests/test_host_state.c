@@ -151,6 +151,51 @@ static void as_much_waits_on_the_host(void **state)
 	drop(&p);
 }
 
+/* What waits on the host is what ranks keep where nothing does, on the average over stages: 12 bytes a number and 2 of its gradient; a
+ * shared table is there twice in a pipeline, and experts of predicted tokens are spread as all others are. */
+static void hosts_hold_what_ranks_would(void **state)
+{
+	static const struct {
+		const char *model, *plan;
+	} of[] = {
+		{ "{name: llama3.2-1b, num_hidden_layers: 4}", "parallel: {pp: 2}" },
+		{ "{name: llama3.2-1b, num_hidden_layers: 4}", "parallel: {pp: 1}" },
+		{ "{name: deepseek-v2-lite, num_hidden_layers: 4, num_nextn_predict_layers: 1}",
+		  "parallel: {ep: 4}" },
+		{ "{name: deepseek-v2-lite, num_hidden_layers: 4, num_nextn_predict_layers: 2}",
+		  "parallel: {pp: 2, ep: 2}" },
+	};
+	static const char *const shared[] = { "ddp", "zero1" };
+
+	(void)state;
+	for (int i = 0; i < 8; i++) {
+		const char *model = of[i / 2].model;
+		struct parts there, host;
+		char plan[400];
+		double kept = 0;
+
+		snprintf(
+			plan, sizeof(plan),
+			"{sequence_length: 128, global_batch_size: 16, sharding: %s, %s}",
+			shared[i % 2], of[i / 2].plan);
+		build(&there, model, plan, "megatron-core", 8);
+		for (size_t c = 0; c < there.graph->n_classes; c++)
+			kept += there.graph->rank_class[c]
+					.base_bytes[FT_MEMORY_OPTIMIZER] /
+				(double)there.graph->n_classes;
+		snprintf(
+			plan, sizeof(plan),
+			"{sequence_length: 128, global_batch_size: 16, gradient_dtype: "
+			"bf16, offload_state: optimizer, sharding: %s, %s}",
+			shared[i % 2], of[i / 2].plan);
+		build(&host, model, plan, "megatron-core", 8);
+		near_frac(ft_plan_host_bytes(host.model, host.plan), 14 * kept / 12,
+			  1e-4);
+		drop(&there);
+		drop(&host);
+	}
+}
+
 /* Seconds of a step on a host of so many sockets, whose memory has so many bytes/s. */
 static double step_s(int threads, int sockets, double memory)
 {
@@ -400,6 +445,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(shards_come_for_each_gather),
+		cmocka_unit_test(hosts_hold_what_ranks_would),
 		cmocka_unit_test(gradients_go_and_weights_come_back),
 		cmocka_unit_test(memory_is_free),
 		cmocka_unit_test(as_much_waits_on_the_host),
