@@ -1,4 +1,6 @@
 /* tests/test_routed.c - routed experts in a format of their own; balance that is forced in turn */
+#include <math.h>
+
 #include "tests/routed.h"
 
 enum { H = 512, WIDTH = 256, EXPERTS = 16, PER_TOKEN = 4, EP = 4 };
@@ -177,6 +179,24 @@ static void forced_in_turn_copies_of_a_token_lie_side_by_side(void **state)
 		}
 }
 
+/* Of eight copies a capacity drops a share, which no kernel sends; one above 1 drops none. */
+static void what_a_capacity_drops_is_not_sent(void **state)
+{
+	static const double capacity[] = { 0, 0.25, 0.5, 1, 1.5 };
+	static const double copies[] = { 8, 2, 4, 8, 8 };
+
+	(void)state;
+	for (int i = 0; i < 5; i++) {
+		struct parts p;
+
+		build_sent_once(&p, 8, 4, "true");
+		p.plan->capacity_factor = capacity[i];
+		near_frac(sent(&p, false),
+			  2. * 512 * H * 4 * (1 - pow(3. / 4, copies[i])), 1e-12);
+		drop(&p);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -184,6 +204,7 @@ int main(void)
 		cmocka_unit_test(experts_in_bf16_are_gathered_so),
 		cmocka_unit_test(frozen_experts_are_unpacked_for_bf16),
 		cmocka_unit_test(forced_in_turn_copies_of_a_token_lie_side_by_side),
+		cmocka_unit_test(what_a_capacity_drops_is_not_sent),
 	};
 
 	return cmocka_run_group_tests_name("traces/experts: routed", tests, NULL, NULL);

@@ -49,9 +49,11 @@ static double uneven(const struct builder *b, const struct ft_layer *l)
 	return fullest(b->rules->expert_spread, l->experts, b->plan->ep);
 }
 
+/* Copies that a capacity drops are not sent. Source: megatron/core/transformer/moe/token_dispatcher.py, which masks their experts for DeepEP
+ * (read 2026-12-01). */
 static struct ft_fanout fanout_of(const struct builder *b, const struct ft_layer *l)
 {
-	double copies = (double)l->experts_per_token;
+	double copies = (double)l->experts_per_token * ft_plan_kept_frac(b->plan);
 
 	if (b->plan->force_balance && b->rules->forced_in_turn)
 		return (struct ft_fanout){ copies, 0, (double)l->experts };
