@@ -1,6 +1,6 @@
 /*
- * tests/test_layers_beside.c - layers of one shape whose neighbours differ: what is gathered beside their backward, and
- * what they keep for others
+ * tests/test_layers_beside.c - layers of one shape whose neighbours differ: what is gathered and waits beside their
+ * backward, and what they keep for others
  */
 #include "tests/works.h"
 
@@ -10,7 +10,7 @@
 #define H 512
 #define LAYER(more) \
 	"{model_type: qwen3_moe, hidden_size: 512, num_hidden_layers: 6, num_attention_heads: 4, head_dim: 128, " \
-	"vocab_size: 1024, intermediate_size: 2048, num_experts: 8, num_experts_per_tok: 2, " \
+	"vocab_size: 1024, intermediate_size: 1024, num_experts: 8, num_experts_per_tok: 2, " \
 	"moe_intermediate_size: 256, tie_word_embeddings: false" more "}"
 #define PLAN(more) \
 	"{sequence_length: 128, global_batch_size: 16, sharding: fsdp, gradient_dtype: fp32" more \
@@ -53,6 +53,35 @@ static void each_layer_is_gathered_as_often_whatever_is_below(void **state)
 		near_frac(gathered("megatron-core", models[m], ", parallel: {pp: 2}",
 				   "fsdp_gather_experts"),
 			  4 * 2 * 2 * routed[m] * experts, 1e-12);
+}
+
+/* Fullest moment of the second layer's backward, beside what a rank holds all step long. */
+static double second_backward(const char *model)
+{
+	double most = 0;
+	struct parts p;
+
+	build(&p, model,
+	      "{sequence_length: 16384, global_batch_size: 8, sharding: fsdp, gradient_dtype: fp32}",
+	      "torch-2.11-eager", 8);
+	for (size_t i = 0; i < p.graph->n_segments; i++)
+		if (!strncmp(p.graph->segment[i].name, "backward.2.", 11))
+			most = fmax(most,
+				    p.graph->segment[i].peak_bytes[FT_MEMORY_OTHER]);
+	drop(&p);
+	assert_true(most > 0);
+	return most;
+}
+
+/* Beside a dense layer's backward the packed gradients of the layer above it wait, in fp32, be that routed or dense. */
+static void gradients_of_the_layer_above_wait(void **state)
+{
+	const double routed = 8 * 3. * H * 256 + 8 * H, dense = 3. * H * 1024;
+
+	(void)state;
+	near_frac(second_backward(LAYER(", mlp_only_layers: [1]")) -
+			  second_backward(LAYER(", mlp_only_layers: [1, 2]")),
+		  4 * (routed - dense), 1e-9);
 }
 
 #define CHOICE(pattern) \
@@ -101,6 +130,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(each_layer_is_gathered_as_often_whatever_is_below),
+		cmocka_unit_test(gradients_of_the_layer_above_wait),
 		cmocka_unit_test(what_is_kept_for_others_goes),
 	};
 

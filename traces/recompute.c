@@ -85,19 +85,27 @@ static bool weighs_alike(const struct builder *b, int64_t i, int64_t j)
 	       x.frozen_experts == y.frozen_experts && x.tensors == y.tensors;
 }
 
-/* Beside a layer's backward comes back what the one below it keeps, and under fsdp that one's weights are gathered. */
-static bool below_alike(const struct builder *b, int64_t i, int64_t j)
+int64_t layer_above(const struct builder *b, int64_t layer)
+{
+	return layer + 1 < b->model->n_layers ? layer + 1 : layer;
+}
+
+/* Beside a layer's backward comes back what the one below it keeps; under fsdp that one's weights are gathered, and gradients of the
+ * one above it wait. */
+static bool beside_alike(const struct builder *b, int64_t i, int64_t j)
 {
 	int64_t k = b->below[i], l = b->below[j];
 
 	return (!b->transfers || keeps_alike(b, k, l)) &&
-	       (!is_fsdp(b->plan) || weighs_alike(b, k, l));
+	       (!is_fsdp(b->plan) ||
+		(weighs_alike(b, k, l) &&
+		 weighs_alike(b, layer_above(b, i), layer_above(b, j))));
 }
 
 static bool runs_alike(const struct builder *b, int64_t i, int64_t j)
 {
 	return keeps_alike(b, i, j) && b->offload[i] == b->offload[j] &&
-	       b->sent_frac[i] == b->sent_frac[j] && below_alike(b, i, j);
+	       b->sent_frac[i] == b->sent_frac[j] && beside_alike(b, i, j);
 }
 
 void choose_layers(struct builder *b)

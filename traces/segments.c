@@ -360,9 +360,8 @@ static void before_backward(struct stage *st, struct layer_call k)
 	if (!is_fsdp(b->plan))
 		return;
 	root_waits(b, st->root, st->last);
-	if (k.variant & V_SYNC &&
-	    !(k.variant & (V_GATHER | V_TOP))) /* of the layer above */
-		packed_waits(b, unit);
+	if (k.variant & V_SYNC && !(k.variant & (V_GATHER | V_TOP)))
+		packed_waits(b, b->unit[layer_above(b, k.layer)]);
 	if (!b->plan->reshard_after_forward) {
 		host(b, FT_HOST_SHARD_KEPT, 1);
 		unit_goes(b, unit);

@@ -56,4 +56,7 @@ unsigned bucket_ahead(struct builder *b, struct ahead *ahead, int64_t layer,
 		      int64_t end);
 struct held bucket_of(const struct builder *b, unsigned variant);
 
+/* recompute.c: whose backward was before this one's; of the last itself */
+int64_t layer_above(const struct builder *b, int64_t layer);
+
 #endif
