@@ -87,16 +87,21 @@ static void draw_uplinks(struct network *w, gsl_rng *rng, int64_t leaf)
 static void set_clos(struct network *w, gsl_rng *rng)
 {
 	const struct ft_topology *t = &w->c->topology;
-	double port = port_bytes_per_s(w), pod = INFINITY;
+	double node = INFINITY;
 	int64_t above = t->tiers > 3 ? t->cables_core_top : t->cables_spine_core;
 
 	for (int64_t i = 0; i < w->leaves; i++)
 		draw_uplinks(w, rng, i);
-	if (t->tiers > 2) /* the laid out rail's part of a pod's links to the core */
-		pod = (double)above / (double)w->pods * port * (double)w->rails /
-		      (double)w->c->nics_per_node;
-	for (int64_t i = 0; i < w->pods; i++)
+	if (t->tiers >
+	    2) /* the laid out rail's part of the links to the core, for each node */
+		node = (double)above / (double)w->nodes * port_bytes_per_s(w) *
+		       (double)w->rails / (double)w->c->nics_per_node;
+	for (int64_t i = 0; i < w->pods; i++) { /* the last may be smaller */
+		int64_t left = w->nodes - i * w->per_pod;
+		double pod = node * (double)(left < w->per_pod ? left : w->per_pod);
+
 		w->capacity[core(w, i, false)] = w->capacity[core(w, i, true)] = pod;
+	}
 }
 
 /* Adaptive routing: all uplinks of a leaf are one, as fast as those of the rail with the fewest. */

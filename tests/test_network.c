@@ -160,12 +160,12 @@ static void parts_share_the_leaves_that_hold_both(void **state)
 	arena_release(&mem);
 }
 
-/* Share of line rate when each of n nodes of 4 NICs sends to the one half the cluster on. */
-static double half_way(struct ft_fabric fabric, int64_t n)
+/* Share of line rate when each of n nodes sends to the one half the cluster on. */
+static double half_way_of(struct ft_fabric fabric, int64_t n, int64_t nics)
 {
 	const struct network_part part = { 0, n };
 	const struct network_sends far = { NETWORK_SHIFT, n / 2, 1, 0, false };
-	struct ft_cluster c = clos_cluster(&fabric, n, 4);
+	struct ft_cluster c = clos_cluster(&fabric, n, nics);
 	struct arena mem = { 0 };
 	struct network_path p;
 	struct network *w;
@@ -174,6 +174,11 @@ static double half_way(struct ft_fabric fabric, int64_t n)
 	network_find(w, 0, &far, &p);
 	arena_release(&mem);
 	return p.share;
+}
+
+static double half_way(struct ft_fabric fabric, int64_t n)
+{
+	return half_way_of(fabric, n, 4);
 }
 
 /* What is priced is what is simulated: as many cables as a half needs to reach the other
@@ -205,6 +210,18 @@ static void each_wiring_carries_what_its_cables_can(void **state)
 	near_frac(half_way(f, 96), 1, 1e-9);
 	f.core_oversubscription = 3;
 	near_frac(half_way(f, 96), 1. / 3, 1e-9);
+}
+
+/* Pods of 16 nodes, of which the last has 8: its full neighbours have the cables of 16. */
+static void a_pod_has_the_cables_of_its_nodes(void **state)
+{
+	struct ft_fabric f = clos(8);
+
+	(void)state;
+	near_frac(half_way_of(f, 80, 1), 1, 1e-9);
+	near_frac(half_way_of(f, 72, 1), 1, 1e-9);
+	f.core_oversubscription = 3;
+	near_frac(half_way_of(f, 72, 1), 1. / 3, 1e-9);
 }
 
 /* A Clos of ECMP with n nodes of one NIC, as many uplinks as nodes below a leaf. */
@@ -400,6 +417,7 @@ int main(void)
 		cmocka_unit_test(failed_uplinks_take_their_part),
 		cmocka_unit_test(parts_share_the_leaves_that_hold_both),
 		cmocka_unit_test(each_wiring_carries_what_its_cables_can),
+		cmocka_unit_test(a_pod_has_the_cables_of_its_nodes),
 		cmocka_unit_test(a_failed_spine_takes_its_part),
 		cmocka_unit_test(of_many_spines_a_failed_one_is_felt),
 		cmocka_unit_test(groups_side_by_side_share_what_lies_between),
