@@ -75,6 +75,13 @@ static void send(struct sending *s, int64_t i, int64_t j, double weight)
 	}
 }
 
+/* How far on the k-th of so many partners is that stand for all others of m members: in the middle of
+ * an equal part of them, so that near ones count as often as far ones. */
+static int64_t partner(int64_t k, int64_t partners, int64_t m)
+{
+	return 1 + (2 * k - 1) * (m - 1) / (2 * partners);
+}
+
 static void send_from(struct sending *s, const struct network_part *part,
 		      const struct network_sends *x, int64_t i)
 {
@@ -97,7 +104,7 @@ static void send_from(struct sending *s, const struct network_part *part,
 		return;
 	case NETWORK_PAIRS:
 		for (int64_t k = 1; k <= partners; k++) {
-			to = group + (j + k * m / (partners + 1)) % m * x->stride;
+			to = group + (j + partner(k, partners, m)) % m * x->stride;
 			if (to != i && to < end)
 				send(s, i, to, 1.0 / (double)partners);
 		}

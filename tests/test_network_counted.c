@@ -7,7 +7,7 @@
 #include "tests/clos.h"
 
 /* Two tiers of leaves with 12 nodes of a NIC each and 4 uplinks, which any flow may take: what
- * each node sends, and through which leaf, counted one by one. */
+ * each node sends, in an exchange to all others, and through which leaf, counted one by one. */
 static double counted(const struct network_part *part, const struct network_sends *x)
 {
 	enum { LEAF = 12, UPLINKS = 4, NODES = 60 };
@@ -17,15 +17,11 @@ static double counted(const struct network_part *part, const struct network_send
 
 	for (int64_t i = part->first_node; i < end; i++) {
 		int64_t first = i - (i - part->first_node) / x->stride % m * x->stride;
-		int64_t partners =
-			x->pattern == NETWORK_PAIRS ? (m - 1 < 8 ? m - 1 : 8) : 1;
+		int64_t partners = x->pattern == NETWORK_PAIRS ? m - 1 : 1;
 
 		for (int64_t k = 1; k <= partners; k++) {
-			int64_t on = x->pattern == NETWORK_PAIRS ?
-					     k * m / (partners + 1) :
-					     1;
 			int64_t to =
-				first + ((i - first) / x->stride + on) % m * x->stride;
+				first + ((i - first) / x->stride + k) % m * x->stride;
 
 			if (x->pattern == NETWORK_SHIFT)
 				to = i + x->stride;
@@ -54,7 +50,8 @@ static void shares_are_those_of_flows_counted(void **state)
 	struct ft_cluster c;
 	struct ft_error err;
 	uint64_t seed = 11;
-	int narrow = 0;
+	int narrow = 0, chosen = 0;
+	double off = 0;
 
 	(void)state;
 	fabric.oversubscription = 3;
@@ -74,6 +71,7 @@ static void shares_are_those_of_flows_counted(void **state)
 		struct network_path p;
 		struct network *w;
 		double want;
+		bool few; /* partners that stand for all others */
 
 		if (!fit)
 			continue;
@@ -83,7 +81,10 @@ static void shares_are_those_of_flows_counted(void **state)
 		ok_or_say(w, err);
 		network_find(w, 0, &x, &p);
 		want = counted(&part, &x);
-		if (fabs(p.share - want) > 1e-9)
+		few = x.pattern == NETWORK_PAIRS && x.members > 9;
+		off += few ? p.share / want - 1 : 0;
+		chosen += few;
+		if (fabs(p.share - want) > (few ? 0.08 * want : 1e-9))
 			fail_msg(
 				"pattern %d, stride %d, %d members, nodes %d to %d: %.9g, counted %.9g",
 				(int)x.pattern, (int)x.stride, (int)x.members,
@@ -92,7 +93,8 @@ static void shares_are_those_of_flows_counted(void **state)
 		narrow += want < 1;
 		arena_release(&mem);
 	}
-	assert_true(narrow > 100);
+	assert_true(narrow > 100 && chosen > 20);
+	near_frac(1 + off / chosen, 1, 0.03);
 }
 
 /* A chain of eight with a few more cables: each distance by Floyd and Warshall. */
