@@ -240,9 +240,14 @@ static bool load(struct whatif *w, struct machine *m, struct wish wish,
 	return m->ccl != NULL;
 }
 
+/* By its files and what else is said of it: a profile that is changed may keep its name. */
 static bool same_gpu(const struct whatif *w)
 {
-	return !strcmp(w->from.gpu->name, w->to.gpu->name);
+	const struct ft_gpu *a = w->from.gpu, *b = w->to.gpu;
+	const struct node *said = node_path(w->to.scenario->given, "cluster.gpu");
+
+	return !strcmp(a->name, b->name) && a->digest.low == b->digest.low &&
+	       a->digest.high == b->digest.high && (!said || said->n < 2);
 }
 
 /* A host of another node calls at that node's pace. */

@@ -75,6 +75,18 @@ ok "so does what stands around them" sh -c "
 ok "a setting does not replace the option --gpu in silence" fails 1 "replaces what --gpu h200 says" $f trace replay "$e" --gpu h200 --set cluster.gpu=mi300x
 ok "nor --fabric, in whatever map" fails 1 "replaces what --fabric ib-ndr-rail says" $f trace replay "$e" --fabric ib-ndr-rail --set 'cluster={gpu: h100-sxm, gpus: 2, fabric: none}'
 ok "and may change a key of what it names" prints "replayed on h200 modified, 2 ranks" $f trace replay "$e" --gpu h200 --set 'cluster.gpu.memory.bandwidth=6 TB/s'
+replayed() { # OPTION...: seconds
+	$f trace replay "$e" --json "$@" | sed -n 's/^ "step_s": \([0-9.]*\),/\1/p'
+}
+own() { # a profile that keeps its name, and whose memory is slower: from a file, from a map, as the recording's own
+	low=$tmp/h100-sxm.yaml
+	printf 'extends: h100-sxm\nmemory: {bandwidth: 1 TB/s}\nprovenance: {kind: assumed, source: a test, date: 2026-12-01}\n' >"$low"
+	was=$(replayed --set 'cluster.gpu={extends: h100-sxm}') longer=$(replayed --gpu "$low")
+	[ "$was" = "$(replayed --from "$low" --gpu "$low")" ] &&
+		[ "$longer" = "$(replayed --set 'cluster.gpu={extends: h100-sxm, name: h100-sxm, memory: {bandwidth: 1 TB/s}}')" ] &&
+		awk -v a="$(replayed --from "$low" --gpu h100-sxm)" -v b="$was" -v c="$longer" 'BEGIN { exit !(0 < a && a < b && b < c) }'
+}
+ok "a profile of the same name is another GPU where it says other things" own
 ok "a fabric that is set and carries nothing is told as well" prints "^nvlink joins all 2 ranks: the fabric roce-400-rail carries nothing" $f trace replay "$e" --set cluster.fabric=roce-400-rail
 without() { # a map of the cluster that has no GPU is no machine
 	for set in 'cluster={}' 'cluster={gpus: 2}' cluster=3 'cluster=[1]' cluster=null cluster.gpu=null; do fails 1 "leaves the cluster without a GPU" $f trace replay "$e" --set "$set" || return 1; done
