@@ -6,6 +6,7 @@
  */
 #include <stddef.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/arena.h"
 #include "base/file.h"
@@ -58,6 +59,49 @@ static bool is_map_in_one(const char *path, const struct ft_scenario *const *s,
 	return false;
 }
 
+/* Where a value that is a path leads to from its scenario's folder; NULL: it is none. */
+static const char *leads_to(struct arena *mem, const struct ft_scenario *s,
+			    const char *path)
+{
+	const struct node *n = node_path(s->resolved, path);
+	const char *file = NULL;
+	struct ft_error ignored;
+
+	if (!n)
+		n = as_name(mem, s, path);
+	if (n && n->kind == NODE_SCALAR && file_is_path(n->text))
+		file = file_find(mem, "", n->text, &n->mark, &ignored);
+	return file;
+}
+
+static bool one_file(const char *a, const char *b)
+{
+	struct stat x, y;
+
+	return !stat(a, &x) && !stat(b, &y) && x.st_dev == y.st_dev &&
+	       x.st_ino == y.st_ino;
+}
+
+/* The same words may lead to two files: then they are told by where they lead to. */
+static void tell_files(struct arena *mem, struct ft_setting *x,
+		       const struct ft_scenario *const *s, size_t n)
+{
+	const char **file = ARENA_ARRAY(mem, n, const char *);
+	const char **value = ARENA_ARRAY(mem, n, const char *);
+
+	for (size_t i = 0; i < n; i++) {
+		value[i] = x->value[i];
+		file[i] = leads_to(mem, s[i], x->key);
+	}
+	for (size_t i = 0; i < n; i++)
+		for (size_t k = 0; k < n; k++)
+			if (file[i] && file[k] && !strcmp(value[i], value[k]) &&
+			    !one_file(file[i], file[k])) {
+				x->value[i] = file[i];
+				x->differs = true;
+			}
+}
+
 static bool known(const struct whole *w, const char *path)
 {
 	for (size_t i = 0; i < w->settings.n; i++)
@@ -84,6 +128,7 @@ static void put(struct whole *w, const char *path, const struct ft_scenario *con
 		x->differs |= strcmp(x->value[i], x->value[0]) != 0;
 		any |= strcmp(x->value[i], "-") != 0;
 	}
+	tell_files(&w->mem, x, s, n);
 	w->settings.n -= !any;
 }
 

@@ -2,6 +2,10 @@
  * tests/test_differs.c - what scenarios are called and in which keys they differ, against every
  * leaf of their documents, one by one
  */
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include "base/node.h"
 #include "foretoken/study.h"
 #include "study/keys.h"
@@ -319,6 +323,63 @@ static void a_word_is_the_name_in_a_map(void **state)
 	arena_release(&mem);
 }
 
+/* A GPU of their own beside each of two scenarios, which name it by the same words; a third goes by one of the files, too. */
+static void the_same_words_may_lead_to_two_files(void **state)
+{
+	static const char text[] =
+		"{model: llama3-8b, cluster: {gpu: ./mine.yaml, gpus: 8}, training: "
+		"{global_batch_size: 8, sequence_length: 1024}}";
+	static const char *const folder[] = { "a", "b", "a/../a" };
+	struct ft_shelf *shelf = ft_shelf_new();
+	struct ft_scenario *s[3];
+	struct arena mem = { 0 };
+	char root[] = "/tmp/foretoken-differs-XXXXXX";
+	struct ft_settings *all;
+	struct ft_error err;
+
+	(void)state;
+	assert_non_null(mkdtemp(root));
+	for (int i = 0; i < 3; i++) {
+		const char *at = arena_printf(&mem, "%s/%s", root, folder[i]);
+		struct node *n;
+
+		if (i < 2) {
+			FILE *f;
+
+			assert_int_equal(mkdir(at, 0700), 0);
+			f = fopen(arena_printf(&mem, "%s/mine.yaml", at), "w");
+			assert_non_null(f);
+			fprintf(f,
+				"extends: h100-sxm\nmemory: {bandwidth: %d TB/s}\n"
+				"provenance: {kind: assumed, source: t, date: 2026-12-01}\n",
+				i + 1);
+			fclose(f);
+		}
+		at = arena_printf(&mem, "%s/s.yaml", at);
+		n = node_read_text(&mem, at, text, strlen(text), &err);
+		ok_or_say(n, err);
+		s[i] = ft_scenario_from(shelf, n, at, true, &err);
+		ok_or_say(s[i], err);
+	}
+	all = ft_study_settings((const struct ft_scenario *const *)s, 2);
+	assert_true(setting_of(all, "cluster.gpu")->differs);
+	assert_non_null(strstr(setting_of(all, "cluster.gpu")->value[1], "/b/"));
+	ft_settings_free(all);
+	all = ft_study_settings((const struct ft_scenario *const[]){ s[0], s[2] }, 2);
+	assert_false(setting_of(all, "cluster.gpu")->differs);
+	assert_string_equal(setting_of(all, "cluster.gpu")->value[0], "./mine.yaml");
+	ft_settings_free(all);
+	for (int i = 0; i < 3; i++)
+		ft_scenario_free(s[i]);
+	for (int i = 0; i < 2; i++) {
+		unlink(arena_printf(&mem, "%s/%s/mine.yaml", root, folder[i]));
+		rmdir(arena_printf(&mem, "%s/%s", root, folder[i]));
+	}
+	rmdir(root);
+	ft_shelf_free(shelf);
+	arena_release(&mem);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -328,6 +389,7 @@ int main(void)
 		cmocka_unit_test(namesakes_are_told_by_their_files),
 		cmocka_unit_test(settings_are_every_leaf_that_says_something),
 		cmocka_unit_test(a_word_is_the_name_in_a_map),
+		cmocka_unit_test(the_same_words_may_lead_to_two_files),
 	};
 
 	return cmocka_run_group_tests_name("study/differs", tests, NULL, NULL);
