@@ -133,11 +133,18 @@ static void drop_row(struct fitted_row *r)
 	ft_scenario_free(r->scenario);
 }
 
+/* By their files: GPUs of another generation may have another attention under it. */
+static bool same_stack(const struct ft_stack *a, const struct ft_stack *b)
+{
+	return !strcmp(a->name, b->name) && a->digest.low == b->digest.low &&
+	       a->digest.high == b->digest.high;
+}
+
 static bool one_stack(const struct fitting *f, const struct csv *rows,
 		      struct ft_error *err)
 {
 	for (size_t i = 1; i < f->n; i++)
-		if (f->row[i].stack != f->row[0].stack)
+		if (!same_stack(f->row[i].stack, f->row[0].stack))
 			return ft_fail(
 				err, NULL,
 				"%s has runs under %s and under %s: fit one stack "

@@ -84,6 +84,8 @@ ok "a name that no file can be called by" fails "name '' is not a name" $f valid
 ok "three rows are too few" fails "a fit needs 4" $f validate "$tmp/few.csv" --fit-stack "$tmp/none"
 sed '3s/torch-2.11-compile/torch-2.11-eager/' "$tmp/runs.csv" >"$tmp/two.csv"
 ok "two stacks are refused" fails "fit one stack at a time" $f validate "$tmp/two.csv" --fit-stack "$tmp/none"
+sed 's/torch-2.11-compile/torchtitan-2025/; 3s/h200/b200/' "$tmp/runs.csv" >"$tmp/kinds.csv" # which has another attention on Blackwell
+ok "one stack on GPUs of two generations is one" $f validate "$tmp/kinds.csv" --fit-stack "$tmp/kinds"
 sed '3s/,8,torch/,7,torch/' "$tmp/runs.csv" >"$tmp/bad.csv"
 ok "a row that cannot be used is told" sh -c "$f validate $tmp/bad.csv --fit-stack $tmp/seven >$tmp/text && grep -q '1 rows could not be used' $tmp/text"
 ok "with its line" grep -q 'the first, of line 3: ' "$tmp/text"
