@@ -192,8 +192,8 @@ static void experts_apart_do_the_same_work(void **state)
 	drop(&apart);
 }
 
-/* Is each exchange of this name next to one over the parts of an expert: behind it (back), a reduce-scatter, or in front of it, an
- * all-gather? */
+/* Is each exchange of this name next to one over the parts of an expert: behind it (back), a
+ * reduce-scatter, or in front of it, an all-gather? */
 static bool is_beside_parts(const struct ft_graph *g, const char *name, bool back)
 {
 	enum ft_collective op = back ? FT_REDUCE_SCATTER : FT_ALL_GATHER;
@@ -202,11 +202,14 @@ static bool is_beside_parts(const struct ft_graph *g, const char *name, bool bac
 	for (size_t s = 0; s < g->n_segments; s++)
 		for (size_t i = 0; i < g->segment[s].n_ops; i++) {
 			const struct ft_op *o = &g->segment[s].op[i];
-			const struct ft_work *w = &g->work[o[back ? -1 : 1].work];
+			const struct ft_work *w;
 
 			if (strcmp(g->work[o->work].name, name))
 				continue;
 			found = true;
+			if (back ? i == 0 : i + 1 == g->segment[s].n_ops)
+				return false;
+			w = &g->work[o[back ? -1 : 1].work];
 			if (strcmp(w->name, "etp_exchange") ||
 			    w->communication.op != op)
 				return false;
