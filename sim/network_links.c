@@ -84,6 +84,7 @@ static void draw_uplinks(struct network *w, gsl_rng *rng, int64_t leaf)
 	}
 }
 
+/* A node's part of its pod's links to the core is that of the laid out rail. */
 static void set_clos(struct network *w, gsl_rng *rng)
 {
 	const struct ft_topology *t = &w->c->topology;
@@ -92,8 +93,7 @@ static void set_clos(struct network *w, gsl_rng *rng)
 
 	for (int64_t i = 0; i < w->leaves; i++)
 		draw_uplinks(w, rng, i);
-	if (t->tiers >
-	    2) /* the laid out rail's part of the links to the core, for each node */
+	if (t->tiers > 2)
 		node = (double)above / (double)w->nodes * port_bytes_per_s(w) *
 		       (double)w->rails / (double)w->c->nics_per_node;
 	for (int64_t i = 0; i < w->pods; i++) { /* the last may be smaller */
