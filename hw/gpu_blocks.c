@@ -129,6 +129,7 @@ static void read_own(struct reader *r, struct arena *mem, const struct binding *
 	c->row_sharpness =
 		read_number_or(r, mem, "row_sharpness", DIM_NONE, c->sharpness.value);
 	read_curve_rows(r, mem, by, c);
+	c->step_s = read_number_or(r, mem, "step", DIM_S, 0);
 	c->traffic = read_number_or(r, mem, "traffic", DIM_NONE, 2);
 	reader_bound(r, "traffic", &c->traffic, 0.01, 1000);
 	reader_bound(r, "sharpness", &c->sharpness, 1, 1000);
@@ -156,6 +157,7 @@ static void read_as(struct reader *r, struct arena *mem, const struct ft_gpu *gp
 				c->row, c->n_rows * sizeof(*c->row));
 	c->kernel = own.kernel;
 	c->as = as;
+	c->step_s = read_number_or(r, mem, "step", DIM_S, 0);
 	c->as_bytes = read_positive(r, mem, "bytes", DIM_NONE);
 	reader_bound(r, "bytes", &c->as_bytes, 0.01, 100);
 }

@@ -1,9 +1,10 @@
 /*
  * sim/memory_bound.c - kernels that only move bytes
  *
- *   t = max(floor, (start_s^p + ((B + half_bytes) / bytes_per_s)^p)^(1/p))
+ *   t = max(floor, (start_s^p + max((B + half_bytes) / bytes_per_s, N step_s)^p)^(1/p))
  *
- * B is read plus written. With p = 1 that is a bandwidth that saturates as
+ * B is read plus written, N the steps that a block takes one after the other, as along a
+ * sequence whose state is carried on: with few blocks they take longer than the bytes. With p = 1 that is a bandwidth that saturates as
  * B / (B + half); above it the start lies partly under the transfer. Kernels that
  * take rows whole have start and bandwidth by row length, straight in logarithms
  * between the lengths that were measured, level beyond. A kernel that was measured against
@@ -58,6 +59,7 @@ void memory_bound_predict(const struct ft_gpu *gpu, const struct ft_work *work,
 	moving = ((c->as ? c->as_bytes.value : 1) * work->memory.bytes +
 		  c->half_bytes.value) /
 		 rate;
+	moving = fmax(moving, (double)work->memory.steps * c->step_s.value);
 	low = fmin(start, moving);
 	high = fmax(start, moving);
 	if (p > 1)

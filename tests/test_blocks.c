@@ -94,10 +94,10 @@ static void a_delta_rule_takes_the_place_of_attention(void **state)
 	      "nemo-24", 8);
 	linear = 8 * 36 * 32 * rule * tokens;
 	want = model_flop(&p) - 6 * 36 * counted * tokens + linear;
-	near_frac(sum_over_ranks(p.graph, "delta_scores", -1).flop +
-			  sum_over_ranks(p.graph, "delta_keys", -1).flop +
-			  sum_over_ranks(p.graph, "delta_values", -1).flop +
-			  sum_over_ranks(p.graph, "delta_state", -1).flop,
+	near_frac(sum_over_ranks(p.graph, "delta_chunks", -1).flop +
+			  sum_over_ranks(p.graph, "delta_state", -1).flop +
+			  sum_over_ranks(p.graph, "delta_chunks_back", -1).flop +
+			  sum_over_ranks(p.graph, "delta_state_back", -1).flop,
 		  linear, 1e-9);
 	near_frac(sum_over_ranks(p.graph, NULL, -1).flop, want, 0.004);
 	assert_true(sum_over_ranks(p.graph, "attention", -1).n == 12 * 2 * 8);

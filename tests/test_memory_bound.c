@@ -31,6 +31,7 @@ static void any_curves(struct curves *x)
 		c->start_s = about(3e-6), c->bytes_per_s = about(3e12);
 		c->half_bytes = about(1e5);
 		c->sharpness.value = pick(2) ? 1 : 1 + 4 * draw();
+		c->step_s.value = pick(2) ? 0 : 3e-6 * draw();
 		c->row_sharpness.value = pick(2) ? 1 : 1 + 4 * draw();
 		c->row = x->row[i];
 		c->n_rows = (size_t)pick(ROWS + 1);
@@ -71,7 +72,7 @@ static void bytes_take_what_their_curve_says(void **state)
 		struct ft_work w = { .kind = FT_MEMORY_BOUND, .name = "w" };
 		const struct ft_memory_curve *c;
 		struct ft_prediction got;
-		double start, rate, p, s, bytes;
+		double start, rate, p, s, bytes, moving;
 		int name = pick(4);
 
 		any_curves(&x);
@@ -79,6 +80,7 @@ static void bytes_take_what_their_curve_says(void **state)
 		w.memory.warm = pick(2);
 		w.memory.bytes = pow(10, 2 + 8 * draw());
 		w.memory.row_bytes = pick(3) ? pow(2, 8 + 12 * draw()) : 0;
+		w.memory.steps = pick(2) ? 0 : pick(2000);
 		c = &x.curve[name == 0 ? (w.memory.warm ? 2 : 1) : name == 1 ? 3 : 0];
 		start = c->start_s.value, rate = c->bytes_per_s.value;
 		p = c->sharpness.value;
@@ -90,8 +92,9 @@ static void bytes_take_what_their_curve_says(void **state)
 				      offsetof(struct ft_memory_row, bytes_per_s));
 		}
 		bytes = w.memory.bytes * (c->as ? c->as_bytes.value : 1);
-		s = pow(pow(start, p) + pow((bytes + c->half_bytes.value) / rate, p),
-			1 / p);
+		moving = fmax((bytes + c->half_bytes.value) / rate,
+			      (double)w.memory.steps * c->step_s.value);
+		s = pow(pow(start, p) + pow(moving, p), 1 / p);
 		memory_bound_predict(&x.gpu, &w, &got);
 		near_frac(got.time_s, fmax(s, x.gpu.kernel_floor_s.value), 1e-9);
 		near_frac(got.spread_frac,

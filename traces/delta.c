@@ -8,8 +8,15 @@
  *   k k', q k'                         2 C dk
  *   w = T k, u = T v, (q k') v         C dk + 2 C dv
  *   w S, k' (u - w S), q S             3 dk dv
- * multiply-adds, in 16 bit. Backward runs them again and then two gradients of each. Not
- * modelled: that chunks of one head wait for each other, so that few heads fill no GPU.
+ * multiply-adds, in 16 bit. Backward runs them again and then two gradients of each. Their kernels, in Triton, are not bound
+ * by them but by what they move and by instructions, at a rate that a profile has (`delta_rule`, `delta_rule_back`). They read
+ * and write, in bytes for each token and head:
+ *   chunks: k k' (2 dk + 4 C), its inverse (6 C), w and u (4 dk + 4 dv + 2 C), outputs (4 dk + 4 dv + 2 dk dv / C)
+ *   state: from chunk to chunk, each waiting for the one before (4 dk + 4 dv + 2 dk dv / C)
+ *   chunks, backward: w and u once more (4 dk + 4 dv + 2 C), gradients of u (4 dk + 4 dv), of q, k and w
+ *     (10 dk + 6 dv + 4 dk dv / C), through the inverse (6 dk + 6 dv + 2 C), of k added up (6 dk)
+ *   state, backward: the states once more, and their gradients from the last chunk to the first (10 dk + 10 dv + 4 dk dv / C)
+ * Kernels of flash-linear-attention 0.5.1 (fla/ops/gated_delta_rule/chunk.py and fla/ops/common, read 2026-12-01), counted.
  *
  * In front of it q and k are brought to length one and repeated for the heads of values. Megatron Core lays channels out for the
  * convolution, each a row, and back, copies the gate, and has the norm behind apart from its gate; else q, k and v are joined
@@ -20,35 +27,48 @@
  * does: q, k, v, the gate and two numbers a head there, the output back, backward the other way.
  * Source: Megatron Core (github.com/NVIDIA/Megatron-LM, pull request 2614, read 2026-11-25).
  */
+#include "base/whole.h"
 #include "traces/mixers.h"
 
 enum { CHUNK = 64 }; /* tokens; flash-linear-attention's */
 
-static void product(struct builder *b, const char *name, struct edges e, int64_t groups)
-{
-	put_product(b, &(struct ft_work){ .kind = FT_GEMM,
-					  .name = name,
-					  .dtype = FT_BF16,
-					  .gemm.layout = FT_FORWARD,
-					  .gemm.m = e.m,
-					  .gemm.n = e.n,
-					  .gemm.k = e.k,
-					  .gemm.groups = groups });
-}
+/* Of each token and head: bytes for a key's feature, a value's, a token of the chunk and a number of a chunk's state; and
+ * multiply-adds of a state's number in a pass over it. Chunks wait for each other where there are states alone. */
+struct touched_by_rule {
+	const char *name;
+	double dk, dv, chunk, state, state_products;
+	int launches;
+	bool in_turn;
+};
 
-static void delta_rule(struct builder *b, const struct layer_sizes *s)
-{
-	int64_t heads = s->l->linear_heads / b->plan->tp, m = s->tokens * heads;
-	int64_t dk = s->l->linear_key_dim, dv = s->l->linear_value_dim;
-	int64_t groups = (s->tokens + CHUNK - 1) / CHUNK * heads;
+static const struct touched_by_rule rule_kernels[2][2] = {
+	{ { "delta_chunks", 10, 8, 12, 2, 1, 5, false },
+	  { "delta_state", 4, 4, 0, 2, 2, 1, true } },
+	{ { "delta_chunks_back", 30, 20, 4, 4, 3, 7, false },
+	  { "delta_state_back", 10, 10, 0, 4, 6, 2, true } },
+};
 
-	for (int i = 0; i < 2; i++)
-		product(b, "delta_scores", (struct edges){ m, CHUNK, dk }, groups);
-	product(b, "delta_keys", (struct edges){ m, dk, CHUNK }, groups);
-	for (int i = 0; i < 2; i++)
-		product(b, "delta_values", (struct edges){ m, dv, CHUNK }, groups);
-	for (int i = 0; i < 3; i++)
-		product(b, "delta_state", (struct edges){ m, dv, dk }, groups);
+static void delta_rule(struct builder *b, const struct layer_sizes *s, bool backward)
+{
+	int64_t length = b->plan->document ? b->plan->document : b->plan->sequence;
+	double times = (double)(s->tokens * s->l->linear_heads / b->plan->tp);
+	double dk = (double)s->l->linear_key_dim, dv = (double)s->l->linear_value_dim;
+
+	for (int i = 0; i < 2; i++) {
+		const struct touched_by_rule *t = &rule_kernels[backward][i];
+		double inside = t->in_turn ? 0 : CHUNK * (3 * dk + 2 * dv);
+		struct ft_work w = { .kind = FT_MEMORY_BOUND,
+				     .name = t->name,
+				     .dtype = FT_BF16 };
+
+		w.memory.kernel = backward ? "delta_rule_back" : "delta_rule";
+		w.memory.bytes = times * (t->dk * dk + t->dv * dv + t->chunk * CHUNK +
+					  t->state * dk * dv / CHUNK);
+		w.memory.steps = t->in_turn ? ceil_div(length, CHUNK) : 0;
+		w.memory.flop = 2 * times *
+				((backward ? 3 : 1) * inside + t->state_products * dk * dv);
+		put_op(b, &w, FT_STREAM_COMPUTE, t->launches);
+	}
 }
 
 /* One or two numbers for each value head of a rank. */
@@ -78,8 +98,7 @@ static void rule(struct builder *b, const struct layer_sizes *s, bool backward)
 	if (s->l->state_chunk)
 		state_space(b, s, backward);
 	else
-		for (int i = 0; i < (backward ? 3 : 1); i++)
-			delta_rule(b, s);
+		delta_rule(b, s, backward);
 }
 
 /* Value heads for each head of keys. */

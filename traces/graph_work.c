@@ -116,6 +116,8 @@ static bool read_memory(struct graph_line *l, struct arena *mem, struct ft_work 
 	       graph_truth(l, "low_priority", &w->memory.low_priority) &&
 	       graph_number_of(l, "row_bytes", GRAPH_MOST_BYTES,
 			       &w->memory.row_bytes) &&
+	       graph_whole_of(l, "steps", 0, LIMIT_GRAPH_NUMBER, &w->memory.steps) &&
+	       graph_number_of(l, "flop", 2 * GRAPH_MOST_PRODUCTS, &w->memory.flop) &&
 	       read_bytes(l, &w->memory.bytes);
 }
 

@@ -81,6 +81,10 @@ static void write_work(FILE *out, size_t i, const struct ft_work *w)
 			w->memory.bytes);
 		if (w->memory.row_bytes > 0)
 			fprintf(out, " row_bytes=%.17g", w->memory.row_bytes);
+		if (w->memory.steps)
+			fprintf(out, " steps=%" PRId64, w->memory.steps);
+		if (w->memory.flop > 0)
+			fprintf(out, " flop=%.17g", w->memory.flop);
 		if (w->memory.warm)
 			fputs(" warm=true", out);
 		if (w->memory.low_priority)

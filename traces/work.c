@@ -33,6 +33,8 @@ double ft_work_flop(const struct ft_work *w)
 						   w->attention.causal),
 			(double)w->attention.qk_head_dim,
 			(double)w->attention.v_head_dim);
+	case FT_MEMORY_BOUND:
+		return w->memory.flop;
 	default:
 		return 0;
 	}
@@ -104,6 +106,8 @@ static bool same_memory(const struct ft_work *a, const struct ft_work *b)
 {
 	return a->memory.bytes == b->memory.bytes &&
 	       a->memory.row_bytes == b->memory.row_bytes &&
+	       a->memory.steps == b->memory.steps &&
+	       a->memory.flop == b->memory.flop &&
 	       a->memory.warm == b->memory.warm &&
 	       a->memory.low_priority == b->memory.low_priority &&
 	       same_text(a->memory.kernel, b->memory.kernel);
