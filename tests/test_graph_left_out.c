@@ -19,6 +19,7 @@ static const char *const lines[] = {
 	"?queries=16|1 ?keys=32|1 ?qk_head_dim=64|1 ?v_head_dim=32|1 ?window=8|0 "
 	"?causal=true|false",
 	"work 2 memory norm dtype=fp32 kernel=rmsnorm bytes=0.5 ?row_bytes=64|0 "
+	"?steps=3|0 ?flop=12|0 "
 	"?warm=true|false ?low_priority=true|false",
 	"work 3 communication gather dtype=bf16 op=all_gather group=dp bytes=4096 "
 	"?fanout=1.5|0 ?fanout_of=8|0 ?copy_engine=true|false",
@@ -152,7 +153,7 @@ static void what_is_left_out_is_its_default(void **state)
 			if (!found)
 				break;
 		}
-	assert_int_equal(words, 4 + 4 + 9 + 3 + 3 + 5 + 1 + 2);
+	assert_int_equal(words, 4 + 4 + 9 + 5 + 3 + 5 + 1 + 2);
 	assert_int_equal(other, words - 5); /* groups and ranks are of one here */
 	assert_int_equal(needed, 5 + 2 + 3 + 4 + 4 * 2);
 }

@@ -29,7 +29,8 @@ static const char *const whole[] = {
 	"work 0 gemm up dtype=bf16 layout=wgrad m=8 n=16 k=32 groups=4 accumulate=true fast=true static_tiles=true",
 	"work 1 attention core dtype=fp8 pass=both batch=2 heads=8 kv_heads=4 queries=16 "
 	"keys=32 qk_head_dim=64 v_head_dim=32 window=8 causal=true impl=fa3",
-	"work 2 memory norm dtype=fp32 kernel=rmsnorm bytes=0.5 row_bytes=64 warm=true "
+	"work 2 memory norm dtype=fp32 kernel=rmsnorm bytes=0.5 row_bytes=64 "
+	"steps=3 flop=12 warm=true "
 	"low_priority=true",
 	"work 3 communication gather dtype=bf16 op=all_gather group=dp bytes=4096 "
 	"fanout=1.5 fanout_of=8 fanout_groups=4 copy_engine=true",
@@ -270,6 +271,10 @@ static void each_line_is_refused_where_it_stands(void **state)
 		{ 20,
 		  "work 2 memory norm dtype=fp32 kernel=rmsnorm bytes=1 row_bytes=-1",
 		  "not between", 54 },
+		{ 20, "work 2 memory norm dtype=fp32 kernel=rmsnorm bytes=1 steps=1.5",
+		  "whole number", 54 },
+		{ 20, "work 2 memory norm dtype=fp32 kernel=rmsnorm bytes=1 flop=-1",
+		  "not between", 54 },
 		{ 20,
 		  "work 2 memory norm dtype=fp32 kernel=rmsnorm bytes=1 "
 		  "low_priority=low",
@@ -443,6 +448,10 @@ static void numbers_begin_where_they_may(void **state)
 		{ 20,
 		  "work 2 memory norm dtype=fp32 kernel=rmsnorm bytes=1 row_bytes=N",
 		  "0", "-0.5" },
+		{ 20, "work 2 memory norm dtype=fp32 kernel=rmsnorm bytes=1 steps=N",
+		  "0", "-1" },
+		{ 20, "work 2 memory norm dtype=fp32 kernel=rmsnorm bytes=1 flop=N", "0",
+		  "-0.5" },
 		{ 21, GATHER "bytes=N", "0", "-0.5" },
 		{ 21, GATHER "bytes=1 fanout=N", "0", "-0.5" },
 		{ 21, GATHER "bytes=1 fanout=0 fanout_of=N", "0", "-0.5" },

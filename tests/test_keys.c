@@ -102,6 +102,8 @@ static const struct key_exempt exempt[] = {
 	{ "cluster.gpu", "gemm.distance", "of tuners' rows: test_kernel_sources.c" },
 	{ "cluster.gpu", "collectives.*.nvls_from",
 	  "of libraries that keep out of the switch: test_inside.c" },
+	{ "cluster.gpu", "memory_bound.curves.*.step",
+	  "counts where blocks take steps in turn: tests/test_delta_rates.c" },
 	{ "cluster.gpu", "memory_bound.curves.*.traffic",
 	  "turns rows' buffers into bytes: validate" },
 	{ "cluster.gpu", "memory_bound.curves.*.warm.*",
