@@ -19,6 +19,8 @@
 enum { KEY_SCENARIOS = 20, KEY_SEEN = 1024, KEY_SHELF = 100, KEY_MAP = 128 };
 enum { KEY_WHY = sizeof(((struct answer *)0)->why) };
 
+enum { MOST_EXEMPT = 80 };
+
 /* A key without effect, or one that no value here is right for, and why. */
 struct key_exempt {
 	const char *kind, *path; /* path: a pattern */
@@ -37,7 +39,7 @@ struct flips {
 	const struct key_part *part;
 	const struct key_exempt *exempt;
 	size_t n_exempt;
-	uint64_t used; /* of the exempt */
+	bool used[MOST_EXEMPT]; /* of the exempt */
 	struct arena mem;
 	struct node *root;  /* of the file; of the scenario when there is no file */
 	const char *folder; /* where files are written, each under a name of its own */
@@ -123,7 +125,7 @@ static bool is_exempt(struct flips *f, const char *path)
 		if (!strcmp(f->exempt[i].kind, f->part->at) &&
 		    !fnmatch(f->exempt[i].path, path, 0)) {
 
-			f->used |= 1ull << i;
+			f->used[i] = true;
 			f->exempted++;
 			return true;
 		}

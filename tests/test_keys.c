@@ -115,7 +115,7 @@ enum { EVERY = 5 }; /* it is slow there */
 enum { EVERY = 1 };
 #endif
 enum { EXEMPT = sizeof(exempt) / sizeof(*exempt) };
-_Static_assert(EXEMPT <= 64, "a bit of struct flips' used for each");
+_Static_assert(EXEMPT <= MOST_EXEMPT, "struct flips' used has one for each");
 
 static int flip_kinds(const char *const *kind, size_t n)
 {
@@ -133,7 +133,7 @@ static int flip_kinds(const char *const *kind, size_t n)
 	for (size_t i = 0; i < n; i++) {
 		bad += flip_kind(f, kind[i], parts, PARTS);
 		for (size_t k = 0; EVERY == 1 && k < EXEMPT; k++)
-			if (!strcmp(exempt[k].kind, kind[i]) && !(f->used >> k & 1)) {
+			if (!strcmp(exempt[k].kind, kind[i]) && !f->used[k]) {
 				print_error("%s is exempt for nothing\n",
 					    exempt[k].path);
 				bad++;

@@ -38,6 +38,21 @@ static void write_fanout(FILE *out, const struct ft_fanout *f)
 		fprintf(out, " fanout_of=%.17g fanout_groups=%.17g", f->of, f->groups);
 }
 
+static void write_memory(FILE *out, const struct ft_work *w)
+{
+	fprintf(out, " kernel=%s bytes=%.17g", w->memory.kernel, w->memory.bytes);
+	if (w->memory.row_bytes > 0)
+		fprintf(out, " row_bytes=%.17g", w->memory.row_bytes);
+	if (w->memory.steps)
+		fprintf(out, " steps=%" PRId64, w->memory.steps);
+	if (w->memory.flop > 0)
+		fprintf(out, " flop=%.17g", w->memory.flop);
+	if (w->memory.warm)
+		fputs(" warm=true", out);
+	if (w->memory.low_priority)
+		fputs(" low_priority=true", out);
+}
+
 static void write_work(FILE *out, size_t i, const struct ft_work *w)
 {
 	fprintf(out, "work %zu %s ", i, ft_work_kind_name(w->kind));
@@ -77,18 +92,7 @@ static void write_work(FILE *out, size_t i, const struct ft_work *w)
 			fprintf(out, " impl=%s", w->attention.impl);
 		break;
 	case FT_MEMORY_BOUND:
-		fprintf(out, " kernel=%s bytes=%.17g", w->memory.kernel,
-			w->memory.bytes);
-		if (w->memory.row_bytes > 0)
-			fprintf(out, " row_bytes=%.17g", w->memory.row_bytes);
-		if (w->memory.steps)
-			fprintf(out, " steps=%" PRId64, w->memory.steps);
-		if (w->memory.flop > 0)
-			fprintf(out, " flop=%.17g", w->memory.flop);
-		if (w->memory.warm)
-			fputs(" warm=true", out);
-		if (w->memory.low_priority)
-			fputs(" low_priority=true", out);
+		write_memory(out, w);
 		break;
 	default:
 		fprintf(out, " op=%s group=%s bytes=%.17g",
