@@ -8,6 +8,7 @@
 #include "foretoken/traces.h"
 
 /* All of the format, as it is written. */
+#define NORM "work 2 memory norm dtype=fp32 kernel=rmsnorm "
 static const char *const whole[] = {
 	"graph 1",
 	"tokens 8192",
@@ -266,19 +267,12 @@ static void each_line_is_refused_where_it_stands(void **state)
 		{ 20, "work 2 memory norm dtype=fp32 bytes=1", "needs kernel=", 1 },
 		{ 20, "work 2 memory norm dtype=fp32 kernel=rmsnorm",
 		  "bytes= is missing", 1 },
-		{ 20, "work 2 memory norm dtype=fp32 kernel=rmsnorm bytes=much",
-		  "expected a number", 46 },
-		{ 20,
-		  "work 2 memory norm dtype=fp32 kernel=rmsnorm bytes=1 row_bytes=-1",
-		  "not between", 54 },
-		{ 20, "work 2 memory norm dtype=fp32 kernel=rmsnorm bytes=1 steps=1.5",
-		  "whole number", 54 },
-		{ 20, "work 2 memory norm dtype=fp32 kernel=rmsnorm bytes=1 flop=-1",
-		  "not between", 54 },
-		{ 20,
-		  "work 2 memory norm dtype=fp32 kernel=rmsnorm bytes=1 "
-		  "low_priority=low",
-		  "low_priority= is true or false", 54 },
+		{ 20, NORM "bytes=much", "expected a number", 46 },
+		{ 20, NORM "bytes=1 row_bytes=-1", "not between", 54 },
+		{ 20, NORM "bytes=1 steps=1.5", "whole number", 54 },
+		{ 20, NORM "bytes=1 flop=-1", "not between", 54 },
+		{ 20, NORM "bytes=1 low_priority=low", "low_priority= is true or false",
+		  54 },
 		{ 21, "work 3 communication gather dtype=bf16 group=dp bytes=1",
 		  "needs op= and group=", 1 },
 		{ 21, "work 3 communication gather dtype=bf16 op=gossip group=dp",
@@ -443,15 +437,10 @@ static void numbers_begin_where_they_may(void **state)
 		  ATTENTION "batch=1 heads=1 kv_heads=1 queries=1 keys=1 "
 			    "qk_head_dim=1 v_head_dim=1 window=N",
 		  "0", "-1" },
-		{ 20, "work 2 memory norm dtype=fp32 kernel=rmsnorm bytes=N", "0",
-		  "-0.5" },
-		{ 20,
-		  "work 2 memory norm dtype=fp32 kernel=rmsnorm bytes=1 row_bytes=N",
-		  "0", "-0.5" },
-		{ 20, "work 2 memory norm dtype=fp32 kernel=rmsnorm bytes=1 steps=N",
-		  "0", "-1" },
-		{ 20, "work 2 memory norm dtype=fp32 kernel=rmsnorm bytes=1 flop=N", "0",
-		  "-0.5" },
+		{ 20, NORM "bytes=N", "0", "-0.5" },
+		{ 20, NORM "bytes=1 row_bytes=N", "0", "-0.5" },
+		{ 20, NORM "bytes=1 steps=N", "0", "-1" },
+		{ 20, NORM "bytes=1 flop=N", "0", "-0.5" },
 		{ 21, GATHER "bytes=N", "0", "-0.5" },
 		{ 21, GATHER "bytes=1 fanout=N", "0", "-0.5" },
 		{ 21, GATHER "bytes=1 fanout=0 fanout_of=N", "0", "-0.5" },

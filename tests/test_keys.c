@@ -115,7 +115,7 @@ enum { EVERY = 5 }; /* it is slow there */
 enum { EVERY = 1 };
 #endif
 enum { EXEMPT = sizeof(exempt) / sizeof(*exempt) };
-_Static_assert(EXEMPT <= MOST_EXEMPT, "struct flips' used has one for each");
+_Static_assert((size_t)EXEMPT <= MOST_EXEMPT, "struct flips' used has one for each");
 
 static int flip_kinds(const char *const *kind, size_t n)
 {
