@@ -29,7 +29,8 @@ static double takes_us(const struct ft_graph *g, const struct ft_gpu *gpu,
 			if (strcmp(w.name, chunks) && strcmp(w.name, state))
 				continue;
 			w.memory.bytes /= s->op[j].launches;
-			assert_true(ft_kernel_predict(gpu, &w, FT_CLOCK_BURST, &p, &err));
+			assert_true(
+				ft_kernel_predict(gpu, &w, FT_CLOCK_BURST, &p, &err));
 			us += 1e6 * p.time_s * s->op[j].launches;
 		}
 	}
@@ -43,10 +44,11 @@ static double rule_us(const struct ft_gpu *gpu, const struct row *r)
 	struct parts p;
 	double us;
 
-	snprintf(model, sizeof(model),
-		 "{name: qwen3-next-80b-a3b, num_hidden_layers: 1, linear_num_key_heads: %d, "
-		 "linear_num_value_heads: %d}",
-		 r->keys, r->values);
+	snprintf(
+		model, sizeof(model),
+		"{name: qwen3-next-80b-a3b, num_hidden_layers: 1, linear_num_key_heads: %d, "
+		"linear_num_value_heads: %d}",
+		r->keys, r->values);
 	snprintf(training, sizeof(training),
 		 "{sequence_length: %d, global_batch_size: %d, micro_batch_size: %d}",
 		 r->length, r->sequences, r->sequences);
@@ -76,8 +78,8 @@ static void published_times_are_met(void **state)
 		int g, pass;
 		double e;
 
-		if (sscanf(line, "%15[^,],%15[^,],%d,%d,%d,%d,%lf", r.gpu, r.pass, &r.keys,
-			   &r.values, &r.sequences, &r.length, &r.us) != 7)
+		if (sscanf(line, "%15[^,],%15[^,],%d,%d,%d,%d,%lf", r.gpu, r.pass,
+			   &r.keys, &r.values, &r.sequences, &r.length, &r.us) != 7)
 			continue;
 		g = !strcmp(r.gpu, gpus[1]);
 		pass = !strcmp(r.pass, "backward");
@@ -100,9 +102,15 @@ static void published_times_are_met(void **state)
  * is waited for. */
 static void few_heads_take_their_steps(void **state)
 {
-	struct row one = { .pass = "forward", .keys = 1, .values = 1, .sequences = 1,
+	struct row one = { .pass = "forward",
+			   .keys = 1,
+			   .values = 1,
+			   .sequences = 1,
 			   .length = 32768 };
-	struct row many = { .pass = "forward", .keys = 16, .values = 16, .sequences = 64,
+	struct row many = { .pass = "forward",
+			    .keys = 16,
+			    .values = 16,
+			    .sequences = 64,
 			    .length = 512 };
 	struct ft_error err;
 	struct ft_gpu *gpu = ft_gpu_load("h200", NULL, &err);

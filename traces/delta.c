@@ -65,8 +65,9 @@ static void delta_rule(struct builder *b, const struct layer_sizes *s, bool back
 		w.memory.bytes = times * (t->dk * dk + t->dv * dv + t->chunk * CHUNK +
 					  t->state * dk * dv / CHUNK);
 		w.memory.steps = t->in_turn ? ceil_div(length, CHUNK) : 0;
-		w.memory.flop = 2 * times *
-				((backward ? 3 : 1) * inside + t->state_products * dk * dv);
+		w.memory.flop =
+			2 * times *
+			((backward ? 3 : 1) * inside + t->state_products * dk * dv);
 		put_op(b, &w, FT_STREAM_COMPUTE, t->launches);
 	}
 }

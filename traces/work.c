@@ -106,8 +106,7 @@ static bool same_memory(const struct ft_work *a, const struct ft_work *b)
 {
 	return a->memory.bytes == b->memory.bytes &&
 	       a->memory.row_bytes == b->memory.row_bytes &&
-	       a->memory.steps == b->memory.steps &&
-	       a->memory.flop == b->memory.flop &&
+	       a->memory.steps == b->memory.steps && a->memory.flop == b->memory.flop &&
 	       a->memory.warm == b->memory.warm &&
 	       a->memory.low_priority == b->memory.low_priority &&
 	       same_text(a->memory.kernel, b->memory.kernel);

@@ -108,8 +108,8 @@ struct ft_work {
 			double bytes;	 /* read plus written */
 			double row_bytes; /* of the source, of kernels that take it whole; 0: unknown */
 			int64_t steps; /* that a block takes one after the other; 0: none waits */
-			double flop;   /* done on the way; no time of their own */
-			bool warm; /* its input is still in the cache */
+			double flop; /* done on the way; no time of their own */
+			bool warm;   /* its input is still in the cache */
 			bool low_priority; /* gets compute units only from the tails of others */
 		} memory;
 		struct {
