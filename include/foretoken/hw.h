@@ -88,8 +88,7 @@ struct ft_memory_curve {
 	struct ft_memory_row *row;	/* by rising length; none: all alike */
 	struct ft_number row_sharpness; /* of those */
 	struct ft_number traffic;	/* bytes moved per byte of the source buffer */
-	struct ft_number
-		step_s; /* of those that a block takes one after the other; 0: none wait */
+	struct ft_number step_s;	/* of several in turn; 0: none waits */
 	const char *as; /* the curve that this was measured against; or NULL */
 	struct ft_number as_bytes; /* of it, that a byte counts as */
 	struct ft_number w;	   /* of the card for seconds; 0: as memory_frac says */
