@@ -1,10 +1,11 @@
 /* base/extends.c - `extends` resolved, each number with the provenance of its file */
 #include "base/extends.h"
 
+#include <string.h>
+
 #include "base/arena.h"
 #include "base/file.h"
-
-enum { DEEPEST = 8 };
+#include "base/limits.h"
 
 static const char *text_at(const struct node *map, const char *key)
 {
@@ -71,11 +72,36 @@ struct kind {
 	struct ft_error *err;
 };
 
-static struct node *gather(const struct kind *k, const char *name,
-			   const struct ft_mark *at, int depth)
+/* A file that is being read, and the one that extends it. */
+struct chain {
+	const char *path;
+	const struct chain *above;
+	int length;
+};
+
+static bool goes_on(const struct chain *c, const struct node *parent,
+		    struct ft_error *err)
 {
-	const char *path = file_find(k->mem, k->folder, name, at, k->err);
-	struct node *own = path ? node_read_file(k->mem, path, k->err) : NULL;
+	if (parent->kind != NODE_SCALAR)
+		return ft_fail(
+			err, &parent->mark,
+			"extends: should be the name of another file of the same kind");
+	for (const struct chain *a = c->above; a; a = a->above)
+		if (!strcmp(a->path, c->path))
+			return ft_fail(err, &parent->mark,
+				       "files extend each other in a circle");
+	if (c->length == LIMIT_EXTENDS)
+		return ft_fail(err, &parent->mark,
+			       "more than %d files extend one another", LIMIT_EXTENDS);
+	return true;
+}
+
+static struct node *gather(const struct kind *k, const char *name,
+			   const struct ft_mark *at, const struct chain *above)
+{
+	struct chain c = { file_find(k->mem, k->folder, name, at, k->err), above,
+			   above ? above->length + 1 : 1 };
+	struct node *own = c.path ? node_read_file(k->mem, c.path, k->err) : NULL;
 	struct node *parent, *below;
 
 	if (!own)
@@ -83,19 +109,14 @@ static struct node *gather(const struct kind *k, const char *name,
 	parent = node_get(own, "extends");
 	if (!parent)
 		return own;
-	if (parent->kind != NODE_SCALAR || depth == DEEPEST) {
-		ft_fail(k->err, &parent->mark,
-			depth == DEEPEST ?
-				"files extend each other in a circle" :
-				"extends: should be the name of another file of the same kind");
+	if (!goes_on(&c, parent, k->err))
 		return NULL;
-	}
 	if (k->as == EXTENDS_DERIVED && !node_get(own, "provenance")) {
 		ft_fail(k->err, &own->mark,
 			"lacks provenance: {kind, source, date} of the numbers that differ");
 		return NULL;
 	}
-	below = gather(k, parent->text, &parent->mark, depth + 1);
+	below = gather(k, parent->text, &parent->mark, &c);
 	return below ? lay(k->mem, below, own, k->as) : NULL;
 }
 
@@ -103,7 +124,7 @@ struct node *extends_file(struct arena *mem, const char *folder, const char *nam
 			  const struct ft_mark *at, enum extends_as as,
 			  struct ft_error *err)
 {
-	return gather(&(struct kind){ mem, folder, as, err }, name, at, 0);
+	return gather(&(struct kind){ mem, folder, as, err }, name, at, NULL);
 }
 
 /* A copy with dotted keys as maps in maps. */

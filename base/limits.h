@@ -18,6 +18,8 @@
 	  "is nested too deeply") \
 	X(YAML_VALUES, 1000000, "values of a document, aliases followed", \
 	  "holds too many values") \
+	X(EXTENDS, 32, "files that extend one another", \
+	  "files extend one another") \
 	X(CSV_BYTES, 67108864, "bytes of a CSV table", \
 	  "is too large: more than") \
 	X(CSV_COLUMNS, 1024, "columns of a CSV table", \

@@ -97,7 +97,7 @@ static void read_kinds(struct reader *r, struct ft_layout_rules *l)
 						"gathered_ring" };
 	static const char *const kept[] = { "attention", "ops" };
 	static const char *const again[] = { "whole", "needed" };
-	static const char *const routing[] = { "fused", "gathered", "indexed" };
+	static const char *const routing[] = { "fused", "gathered", "indexed", "weighted" };
 
 	l->fusion = (enum ft_fusion)read_choice(r, "fusion", fusions, 5, 2);
 	l->tensor_parallel =
@@ -105,7 +105,7 @@ static void read_kinds(struct reader *r, struct ft_layout_rules *l)
 	l->selective = (enum ft_selective)read_choice(r, "selective", kept, 2, 0);
 	l->full_recompute =
 		(enum ft_full_recompute)read_choice(r, "full_recompute", again, 2, 0);
-	l->routing = (enum ft_routing)read_choice(r, "routing", routing, 3, 0);
+	l->routing = (enum ft_routing)read_choice(r, "routing", routing, 4, 0);
 	l->context_parallel = (enum ft_context_parallel)read_choice(
 		r, "context_parallel", contexts, 4, 0);
 	l->context_parallel_lora = (enum ft_context_parallel)read_choice(

@@ -50,6 +50,17 @@ mesh() { # in a mesh as elsewhere: by LL, of low latency, what is small, and wha
 ok "a mesh sends little by LL" mesh all_reduce
 ok "and gathers so" mesh all_gather
 ok "a damaged file is told at its place" sh -c "sed 's/nvls: false/nvls: perhaps/' $tmp/no-nvls.yaml >$tmp/bad.yaml; $one $f collective $h --set ccl=$tmp/bad.yaml 2>$tmp/e && grep -q 'bad.yaml:3:7: error' $tmp/e"
+chain() { # N files, each of which extends the one before
+	n=1
+	printf 'extends: nccl-2.30\n' >"$tmp/chain1.yaml"
+	while [ $n -lt "$1" ]; do
+		n=$((n + 1))
+		printf 'extends: %s\n' "$tmp/chain$((n - 1)).yaml" >"$tmp/chain$n.yaml"
+	done
+	$f collective $h --set ccl="$tmp/chain$n.yaml"
+}
+ok "files may extend one another many times" chain 12
+ok "but not without end, which is no circle" says "more than 32 files extend one another" chain 40
 ok "a circle of extends is told" sh -c "printf 'extends: $tmp/b.yaml\n' >$tmp/a.yaml; printf 'extends: $tmp/a.yaml\n' >$tmp/b.yaml; $one $f collective $h --set ccl=$tmp/a.yaml 2>$tmp/e && grep -q circle $tmp/e"
 ok "the manual lists the algorithms of --help" lists_algorithms man/foretoken-collective.1
 ok "an algorithm that is not there is answered with those that are" says "there are ring, tree, nvls, nvlstree, sharp, pat, hierarchical, direct" $f collective $h --algorithm rings

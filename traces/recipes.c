@@ -63,53 +63,69 @@ static const struct routing fused_routing = {
 	.unpermute_back = { 4, 2 },
 };
 
-/* torchtitan's experts by indexing (layout.routing). Counted from its models/moe/moe.py and utils.py (read 2026-11-29): a gather of
- * tokens; a row joined on and a second gather, to padded experts; the outputs put back; zeros, outputs put among them, a cast to fp32
- * and a batched product with the router's weights. What autograd makes of these takes longer than its bytes: a gather's gradient 1.80 and 1.85 ms
- * for 196,608 rows of 2,048 on MI350 and B200, 28 bytes a number as their copies move them (25 and 32; pytorch/ao, pull request 4623), and one
- * product's 6 to 9 ms for 65,536 tokens, eight copies and 2,048 numbers on a B200: 48 bytes (pytorch/torchtitan, pull request 2466), beside
- * which are the other product's gradient, a cast and a gather, 14. */
+/* torchtitan's experts by indexing (layout.routing), its models/moe/moe.py and utils.py (read 2026-11-29): a gather of tokens; a row joined on and a
+ * second gather, to padded experts; the outputs put back; zeros, outputs put among them, a cast to fp32 and a batched product with the router's
+ * weights. Bytes as a copy moves them and as `strided` does, measured part by part on an H200 (measurements/probes/h200-2026-12-01-indexed-unseen, seven
+ * shapes alike): PyTorch's kernels that put, add up or spread rows are bound by instructions. Left out: all padding rows of an index's gradient add to one
+ * row in turn, 1.04 us each, of which there are eight an expert. */
 static const struct routing indexed_routing = {
 	.order = 20,
-	.order_back = 4,
-	.permute = { 4, 1 },
-	.sort = { 8, 2 },
-	.unsort = { 4, 1 },
-	.unpermute = { 16, 4 },
-	.permute_back = { 28, 2 },
-	.sort_back = { 28, 2 },
-	.unsort_back = { 4, 1 },
-	.unpermute_back = { 62, 4 },
+	.order_back = 16,
+	.permute = { 4.2, 1 },
+	.sort = { 8.7, 3 },
+	.unsort = { .strided = { 7.3, 1 } },
+	.unpermute = { 8, 3, .strided = { 12.9, 2 } },
+	.permute_back = { .strided = { 4.2, 10 } },
+	.sort_back = { 1.5, 1, .strided = { 4.2, 10 } },
+	.unsort_back = { 10.9, 3 },
+	.unpermute_back = { 10, 2, .strided = { 13.1, 3 } },
 	.join_back = { 6, 1 },
 };
 
-/* The same behind DeepEP: rows selected, and zeros to which rows are added by atomics, as the gradient of the selection is. Counted from
- * torchtitan/distributed/deepep/deepep.py of NousResearch/torchtitan. On four B200 atomics took 1.53 (gradient) and 1.27 (sums, both times) of the
- * time of attention's backward pass (Nsight's totals of Qwen3 30B-A3B at 4,096 tokens: phucnguyen.dev/moe-worklogs, November 2025), which is
- * 2.7 to 3.4 ms for 32,768 tokens here: 54 to 67 bytes a number, and 23 to 28 each time. */
+/* As since April 2026 (pull request 2775, models/common/token_dispatcher.py, read 2026-12-01): rows are indexed, padded no more, and sorted by experts
+ * only where they came from other ranks; outputs are cast, weighted in fp32, cast back and added up by atomics. Measured likewise. */
+static const struct routing weighted_routing = {
+	.order = 20,
+	.order_back = 16,
+	.permute = { 4.2, 1 },
+	.sort = { 4.2, 1 },
+	.unsort = { .strided = { 7.3, 1 } },
+	.unpermute = { 12, 3, .strided = { 13.6, 3 } },
+	.permute_back = { .strided = { 4.2, 10 } },
+	.sort_back = { .strided = { 4.2, 10 } },
+	.unsort_back = { 10.9, 3 },
+	.unpermute_back = { 32, 5, .strided = { 7.2, 1 } },
+	.join_back = { 6, 1 },
+	.exchanged_only = true,
+};
+
+/* The same behind DeepEP: rows selected, and zeros to which rows are added by atomics, as the gradient of the selection is, both twice as slow as
+ * atomics of an index as wide as a row. Counted from torchtitan/distributed/deepep/deepep.py of NousResearch/torchtitan, measured as above. On four B200
+ * atomics took 1.53 (gradient) and 1.27 (sums, both times) of the time of attention's backward pass (Nsight's totals of Qwen3 30B-A3B at 4,096 tokens:
+ * phucnguyen.dev/moe-worklogs, November 2025), which is 2.7 to 3.4 ms for 32,768 tokens here. */
 static const struct routing selected_routing = {
 	.order = 20,
-	.order_back = 4,
-	.sort = { 4, 1 },
-	.unsort = { 27, 2 },
-	.sort_back = { 62, 2 },
-	.unsort_back = { 4, 1 },
+	.order_back = 16,
+	.sort = { 4.2, 1 },
+	.unsort = { .strided = { 13.6, 2 } },
+	.sort_back = { .strided = { 13.5, 2 } },
+	.unsort_back = { 4.2, 1 },
 };
 
 /* And before, as NousResearch/torchtitan had it until the end of 2025 (moe.py@69da0580): numbers gathered by an index as wide as a row, outputs
- * cast, weighted in fp32, cast back and added up by atomics, 25 bytes a number as above; their gradients gathered, cast and weighted, those of the
- * weights a product and a sum; those of the gather atomics. Rows are padded and put back as above. */
+ * cast, weighted in fp32, cast back and added up by atomics; their gradients gathered, cast and weighted, those of the weights a product and a sum;
+ * those of the gather atomics. Rows are padded and put back as above, and measured likewise. */
 static const struct routing gathered_routing = {
 	.order = 20,
-	.order_back = 4,
-	.permute = { .strided = { 4, 1 } },
-	.sort = { 8, 2 },
-	.unsort = { 4, 1 },
-	.unpermute = { 45, 4 },
-	.permute_back = { 25, 2 },
-	.sort_back = { 28, 2 },
-	.unsort_back = { 4, 1 },
-	.unpermute_back = { 36, 5, .strided = { 4, 1 } },
+	.order_back = 16,
+	.permute = { 4.2, 1 },
+	.sort = { 8.7, 3 },
+	.unsort = { .strided = { 7.3, 1 } },
+	.unpermute = { 12, 3, .strided = { 13.6, 3 } },
+	.permute_back = { .strided = { 6.2, 2 } },
+	.sort_back = { 1.5, 1, .strided = { 4.2, 10 } },
+	.unsort_back = { 10.9, 3 },
+	.unpermute_back = { 32, 5, .strided = { 7.2, 1 } },
 	.join_back = { 6, 1 },
 };
 
@@ -330,8 +346,9 @@ const struct routing *routing_of(const struct builder *b)
 		return recipe_of(b)->routing;
 	if (b->plan->dispatcher != FT_DISPATCH_ALLTOALL)
 		return &selected_routing;
-	return b->rules->routing == FT_ROUTING_INDEXED ? &indexed_routing :
-							 &gathered_routing;
+	return b->rules->routing == FT_ROUTING_INDEXED	? &indexed_routing :
+	       b->rules->routing == FT_ROUTING_WEIGHTED ? &weighted_routing :
+							  &gathered_routing;
 }
 
 const struct recipe *norm_recipe(const struct builder *b)

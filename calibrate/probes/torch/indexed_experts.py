@@ -5,7 +5,7 @@
 
 One JSON line a case: `tokens`, `width`, `experts`, `copies` of each token, and `parts`, each as torch/streams.py tells it (`us` forward and backward, `kernels`,
 `kept`). `copy` copies the tokens' copies once, by which the others can be told. Rows are in the order of experts, of which each token draws `copies` at random;
-`pad` and `unpad` bring them to whole tiles of 16 rows and back. `order` makes that order out of the router's outputs; `convolution` is not of experts: a causal
+`pad` and `unpad` bring them to whole tiles of 16 rows and back. `order` makes that order out of the router's outputs, of which `scores` and `top_k` are a part each; `convolution` is not of experts: a causal
 convolution of four taps by PyTorch alone, as in front of a delta rule. Optional: needs torch and a GPU.
 """
 import json
@@ -69,6 +69,8 @@ def parts(tokens, width, experts, copies):
     across = token.view(-1, 1).expand(-1, width)
     yield "copy", torch.clone, (some(rows, width),)
     yield "order", lambda x: order(x, copies, experts), (some(tokens, experts),)
+    yield "scores", lambda x: torch.softmax(x.float(), dim=1), (some(tokens, experts),)
+    yield "top_k", lambda x: torch.topk(x, copies, dim=1).values, (some(tokens, experts, dtype=wide),)
     yield "gather", lambda x: torch.gather(x, 0, across), (some(tokens, width),)
     yield "index", lambda x: x[token], (some(tokens, width),)
     yield "select", lambda x: torch.index_select(x, 0, token), (some(tokens, width),)
