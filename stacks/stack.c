@@ -97,7 +97,8 @@ static void read_kinds(struct reader *r, struct ft_layout_rules *l)
 						"gathered_ring" };
 	static const char *const kept[] = { "attention", "ops" };
 	static const char *const again[] = { "whole", "needed" };
-	static const char *const routing[] = { "fused", "gathered", "indexed", "weighted" };
+	static const char *const routing[] = { "fused", "gathered", "indexed",
+					       "weighted" };
 
 	l->fusion = (enum ft_fusion)read_choice(r, "fusion", fusions, 5, 2);
 	l->tensor_parallel =
