@@ -157,6 +157,17 @@ simumax() {
 	! grep -q ',sm1$' hw/gpus/b200.attention.csv && grep -q ',cudnn-9.13,backward,.*,sm3$' hw/gpus/b200.attention.csv
 }
 ok "and a third of them is kept for validate" simumax
+by_hand() { # each rate that a script finds stands in a profile
+	python3 scripts/delta_rule.py | while read -r gpu pass _ n _ rate _ _ step _; do
+		[ "$n" -ge 8 ] && curve=delta_rule && [ "$pass" = forward ] || curve=delta_rule_back
+		grep -q "^    $curve: .*bandwidth: $rate GB/s.*step: $step us" "hw/gpus/$gpu.yaml" || { echo "$gpu $pass $rate $step"; exit 1; }
+	done && python3 scripts/state_space.py | while read -r pass _ _ _ rate _ _ start _ _ _ bytes _; do
+		[ "$pass" = forward ] && curve=state_space || curve=state_space_back
+		grep -q "^    $curve: .*start: $start us, bandwidth: $rate GB/s" hw/gpus/h200.yaml && grep -q "\"state_scan.* $bytes, [15] }" traces/state_space.c ||
+			{ echo "$pass $rate $start $bytes"; exit 1; }
+	done
+}
+ok "rates of delta rules and state spaces are what the scripts find in their rows" by_hand
 ok "such a profile says so" grep -q 'published.*short bursts at full clocks' "$tmp/published/mi300x.yaml"
 ok "and how far it is off where it was not shown" grep -q '^# *gemm bf16 forward .*MAPE' "$tmp/published/b200.yaml"
 
