@@ -19,7 +19,7 @@ whose profiles lie beside FROM:
   rows of strided        hold for all, whosever they are, by units x clock: instructions bind it,
                          not the memory (as H100 and H200 say, whose memories differ).
 
-TO is written anew."""
+TO is written anew, but for curves that have a provenance of their own there: these stay."""
 import csv
 import gzip
 import itertools
@@ -226,6 +226,13 @@ def curves(text):
     return found
 
 
+def own_lines(text):
+    """Curves of TO that were entered with a provenance."""
+    begin, end = block(text)
+    found = re.findall(r"^    (\w[\w.]*)(: \{.*, provenance: \{.*)$", text[begin:end], re.M)
+    return {key: f"    {key}{rest}" for key, rest in found}
+
+
 def main():
     arguments = sys.argv[1:]
     same_die = arguments[0] == "--same-die"
@@ -279,6 +286,7 @@ def main():
     if same_die:
         curve = {k: with_short(v, whole[k]) if "norm" in k else v for k, v in curve.items()}
     by_units(curve, source, target, target_path)
+    curve.update({k: v for k, v in own_lines(target).items() if k in curve})
     begin, end = block(target)
     spread = re.search(r"^  spread: .*$", target[begin:end], re.M)[0]
     head = ("memory_bound:\n"

@@ -163,7 +163,7 @@ by_hand() { # each rate that a script finds stands in a profile
 		grep -q "^    $curve: .*bandwidth: $rate GB/s.*step: $step us" "hw/gpus/$gpu.yaml" || { echo "$gpu $pass $rate $step"; exit 1; }
 	done && python3 scripts/state_space.py | while read -r pass _ _ _ rate _ _ start _ _ _ bytes _; do
 		[ "$pass" = forward ] && curve=state_space || curve=state_space_back
-		grep -q "^    $curve: .*start: $start us, bandwidth: $rate GB/s" hw/gpus/h200.yaml && grep -q "\"state_scan.* $bytes, [15] }" traces/state_space.c ||
+		grep -q "^    $curve: .*start: $start us, bandwidth: $rate GB/s" hw/gpus/h200.yaml && grep -q " $bytes, *[15]* *}*,*$" traces/state_space.c ||
 			{ echo "$pass $rate $start $bytes"; exit 1; }
 	done
 }
