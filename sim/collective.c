@@ -46,10 +46,10 @@ static void spread_from(int64_t domain, struct ft_group_shape s, int64_t start,
 
 /* Of groups that do not fill domains alike, the one with the fewest ranks in a domain, and so
  * with the fewest NICs there: rings and trees of a library have as many channels everywhere. */
-static void spread_unevenly(const struct ft_cluster *c, struct ft_group_shape s,
-			    struct group *g)
+static void spread_unevenly(const struct ft_cluster *c, int64_t domain,
+			    struct ft_group_shape s, struct group *g)
 {
-	int64_t domain = c->domain_ranks, span = s.size * s.stride;
+	int64_t span = s.size * s.stride;
 	int64_t bases = s.tiles ? domain / whole_divisor(span, domain) : 1;
 	int64_t fewest = s.size, most = 1;
 
@@ -70,20 +70,20 @@ static void spread_unevenly(const struct ft_cluster *c, struct ft_group_shape s,
 	g->domains = (double)most;
 }
 
-/* Ranks of the group per domain, and domains it touches. Of a rack that is a domain, schedulers
- * give a job segments of nodes in which its groups lie, equal ones of groups that no rack
- * holds; of a server a job has all GPUs. */
-static void spread_over(const struct ft_cluster *c, struct ft_group_shape s,
-			struct group *g)
+/* Ranks of the group per domain of so many, and domains it touches. Of a rack that is a domain,
+ * schedulers give a job segments of nodes in which its groups lie, equal ones of groups that no
+ * rack holds; of a server a job has all GPUs. */
+static void spread_over(const struct ft_cluster *c, int64_t domain,
+			struct ft_group_shape s, struct group *g)
 {
-	int64_t domain = c->domain_ranks, per = domain / s.stride;
+	int64_t per = domain / s.stride;
 	int64_t span = s.size * s.stride, domains;
 
 	g->ranks = (double)s.size;
 	g->stride = (double)s.stride;
 	if (domain <= c->ranks_per_node && s.stride < domain &&
 	    (domain % s.stride || (domain % span && span % domain))) {
-		spread_unevenly(c, s, g);
+		spread_unevenly(c, domain, s, g);
 		return;
 	}
 	per = per > 1 ? per : 1;
@@ -93,19 +93,19 @@ static void spread_over(const struct ft_cluster *c, struct ft_group_shape s,
 	g->per_domain = (double)(s.size / domains);
 }
 
+/* Domains of one node send as one: their NICs are the node's. */
 struct network_sends collective_sends(const struct ft_cluster *c, enum ft_collective op,
 				      struct ft_group_shape shape)
 {
-	int64_t domain = c->domain_ranks / c->ranks_per_node;
+	int64_t node = c->ranks_per_node;
+	int64_t member = c->domain_ranks > node ? c->domain_ranks : node;
 	struct network_sends x = { .pattern = op == FT_ALL_TO_ALL ? NETWORK_PAIRS :
 								    NETWORK_RING };
 	struct group g;
 
-	spread_over(c, shape, &g);
+	spread_over(c, member, shape, &g);
 	x.members = (int64_t)g.domains;
-	x.stride = shape.stride > c->domain_ranks ? shape.stride / c->ranks_per_node :
-		   domain > 1			  ? domain :
-						    1;
+	x.stride = (shape.stride > member ? shape.stride : member) / node;
 	return x;
 }
 
@@ -315,7 +315,7 @@ bool collective_at(const struct ft_cluster *c, const struct ft_ccl *ccl,
 	struct group g = { 0 };
 
 	*out = (struct ft_collective_result){ .domains = 1 };
-	spread_over(c, call->shape, &g);
+	spread_over(c, c->domain_ranks, call->shape, &g);
 	if (g.domains <= 1)
 		return inside(c, ccl, call, out, err);
 	g.kept_frac = kept_frac(&g, call);
