@@ -160,6 +160,16 @@ static uint32_t *find_kinds(struct network *w, int64_t n, int64_t per)
 	return link;
 }
 
+/* Nodes of a pod: a leaf is of one, also where pods have not a whole number of each rail's. */
+static int64_t pod_nodes(const struct network *w)
+{
+	int64_t leaves = w->c->topology.nodes_per_pod / w->per_leaf;
+
+	return w->c->topology.tiers < 3 || w->c->topology.nodes_per_pod <= 0 ?
+		       w->nodes :
+		       (leaves > 1 ? leaves : 1) * w->per_leaf;
+}
+
 static void set_sizes(struct network *w)
 {
 	const struct ft_cluster *c = w->c;
@@ -180,7 +190,7 @@ static void set_sizes(struct network *w)
 		t->tiers > 1 && t->nodes_per_leaf > 0 ? t->nodes_per_leaf : w->nodes;
 	w->leaves = ceil_div(w->nodes, w->per_leaf);
 	w->uplinks = t->leaf_up > 0 ? t->leaf_up : 1;
-	w->per_pod = t->tiers > 2 && t->nodes_per_pod > 0 ? t->nodes_per_pod : w->nodes;
+	w->per_pod = pod_nodes(w);
 	w->pods = ceil_div(w->nodes, w->per_pod);
 	w->line = c->nic_bytes_per_s * (double)c->ranks_per_node /
 		  (double)c->nics_per_node;

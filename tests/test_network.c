@@ -224,6 +224,34 @@ static void a_pod_has_the_cables_of_its_nodes(void **state)
 	near_frac(half_way_of(f, 72, 1), 1. / 3, 1e-9);
 }
 
+/* Groups that fill a leaf each, of nodes of eight NICs: what they exchange stays below it, however few
+ * cables lead to the core, also where a pod has fewer leaves than a node has rails, or two and a half times
+ * as many. */
+static void what_stays_under_a_leaf_meets_no_core(void **state)
+{
+	static const struct {
+		int64_t radix, nodes, leaf;
+	} cases[] = { { 8, 16, 4 }, { 40, 240, 20 }, { 64, 320, 32 } };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		const struct network_sends x = { NETWORK_PAIRS, 1, cases[i].leaf, 0,
+						 false };
+		struct ft_fabric f = clos(cases[i].radix);
+		struct ft_error err;
+		struct ft_cluster c;
+		double share;
+
+		f.tiers = 3;
+		f.core_oversubscription = 20;
+		c = clos_cluster(&f, cases[i].nodes, 8);
+		assert_int_equal(c.topology.tiers, 3);
+		assert_int_equal(c.topology.nodes_per_leaf, cases[i].leaf);
+		ok_or_say(network_share(&c, &x, &share, &err), err);
+		near_frac(share, 1, 1e-9);
+	}
+}
+
 /* A Clos of ECMP with n nodes of one NIC, as many uplinks as nodes below a leaf. */
 static struct ft_fabric hashed(int64_t queue_pairs)
 {
@@ -418,6 +446,7 @@ int main(void)
 		cmocka_unit_test(parts_share_the_leaves_that_hold_both),
 		cmocka_unit_test(each_wiring_carries_what_its_cables_can),
 		cmocka_unit_test(a_pod_has_the_cables_of_its_nodes),
+		cmocka_unit_test(what_stays_under_a_leaf_meets_no_core),
 		cmocka_unit_test(a_failed_spine_takes_its_part),
 		cmocka_unit_test(of_many_spines_a_failed_one_is_felt),
 		cmocka_unit_test(groups_side_by_side_share_what_lies_between),

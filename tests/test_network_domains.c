@@ -18,8 +18,8 @@ static struct ft_cluster *nodes_of(int domain)
 static void domains_of_a_node_share_its_nics(void **state)
 {
 	static const struct ft_group_shape shapes[] = {
-		{ 512, 1, true }, { 16, 1, true },  { 64, 1, true },  { 8, 2, true },
-		{ 16, 4, true },  { 128, 4, true }, { 32, 8, true },  { 8, 16, true },
+		{ 512, 1, true }, { 16, 1, true },  { 64, 1, true }, { 8, 2, true },
+		{ 16, 4, true },  { 128, 4, true }, { 32, 8, true }, { 8, 16, true },
 		{ 4, 128, true }, { 12, 1, true },  { 6, 3, false },
 	};
 	struct ft_cluster *whole = nodes_of(8);
