@@ -381,17 +381,15 @@ static void a_drawn_cable_is_taken_whole(void **state)
 	arena_release(&mem);
 }
 
-/* The slowest of all max-min shares, each solved for; the i-th node sends to the one `by`
+/* The slowest of all max-min shares of a rail, each solved for; the i-th node sends to the one `by`
  * further on. */
-static double slowest_solved(const struct network *w, size_t part, int64_t by)
+static double slowest_of_rail(const struct network *w, gsl_rng *rng,
+			      const struct network_part *p, int64_t by)
 {
-	const struct network_part *p = &w->part[part];
-	gsl_rng *rng = gsl_rng_alloc(gsl_rng_mt19937);
 	struct arena mem = { 0 };
 	double *capacity = ARENA_ARRAY(&mem, w->n_links, double), least = 1;
 	struct share s;
 
-	gsl_rng_set(rng, (unsigned long)(w->c->imperfections.seed + part));
 	for (size_t l = 0; l < w->n_links; l++)
 		capacity[l] = w->capacity[l] / w->line;
 	share_init(&s, &mem, capacity, w->n_links);
@@ -416,9 +414,21 @@ static double slowest_solved(const struct network *w, size_t part, int64_t by)
 	share_solve(&s);
 	for (size_t f = 0; f < s.n_flows; f++)
 		least = fmin(least, s.flow[f].rate);
-	gsl_rng_free(rng);
 	arena_release(&mem);
 	return fmax(least, 1e-3);
+}
+
+/* Of all rails that are alike: each is hashed anew. */
+static double slowest_solved(const struct network *w, size_t part, int64_t by)
+{
+	gsl_rng *rng = gsl_rng_alloc(gsl_rng_mt19937);
+	double least = 1;
+
+	gsl_rng_set(rng, (unsigned long)(w->c->imperfections.seed + part));
+	for (int64_t rail = 0; rail < (w->c->fabric->adaptive ? 1 : w->alike); rail++)
+		least = fmin(least, slowest_of_rail(w, rng, &w->part[part], by));
+	gsl_rng_free(rng);
+	return least;
 }
 
 static void the_slowest_flow_is_that_of_the_whole_solution(void **state)

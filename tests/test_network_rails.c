@@ -49,10 +49,51 @@ static void a_pool_is_that_of_the_poorest_rail(void **state)
 	near_frac(sum[1] / leaves[1], least_expected(8), 0.03);
 }
 
+/* Share of line rate where each node of six leaves sends to the next leaf, hashed. */
+static double hashed_share(int nics, uint64_t seed)
+{
+	const struct ft_imperfections im = { .given = true, .seed = seed };
+	const struct network_sends next = { NETWORK_SHIFT, 4, 1, 0, false };
+	struct ft_error err;
+	struct laid l;
+	double share;
+
+	lay(&l, &clos, 24, nics, &im);
+	assert_int_equal(l.w.per_leaf, 4);
+	assert_int_equal(l.w.uplinks, 4);
+	ok_or_say(network_share(&l.c, &next, &share, &err), err);
+	gone(&l);
+	return share;
+}
+
+/* Each of eight rails is hashed by itself: all wait for the one where most flows meet. */
+static void hashed_rails_are_as_slow_as_the_slowest(void **state)
+{
+	enum { SEEDS = 200, RAILS = 8 };
+	double one = 0, least = 0, rails = 0;
+
+	(void)state;
+	for (uint64_t i = 0; i < SEEDS; i++) {
+		double slowest = 1;
+
+		for (uint64_t k = 0; k < RAILS; k++) {
+			double share = hashed_share(1, i * RAILS + k);
+
+			one += share / RAILS;
+			slowest = fmin(slowest, share);
+		}
+		least += slowest;
+		rails += hashed_share(RAILS, i);
+	}
+	near_frac(rails, least, 0.03);
+	assert_true(rails < 0.95 * one);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_pool_is_that_of_the_poorest_rail),
+		cmocka_unit_test(hashed_rails_are_as_slow_as_the_slowest),
 	};
 
 	return cmocka_run_group_tests_name("sim/network_rails", tests, NULL, NULL);
