@@ -231,7 +231,7 @@ static bool read_imperfections(struct arena *mem, const struct node *node, int64
 	return read_slow_gpus(mem, &r, gpus, i, err) && reader_close(&r);
 }
 
-/* Some spine must be left; a drawn network is drawn without what has failed. */
+/* Some spine must be left to each leaf; a drawn network is drawn without what has failed. */
 static bool check_spines(const struct ft_cluster *c, const struct node *map,
 			 struct ft_error *err)
 {
@@ -242,10 +242,12 @@ static bool check_spines(const struct ft_cluster *c, const struct node *map,
 		return ft_fail(err, &at->mark,
 			       "failed_spines: leave the switch out "
 			       "of the drawing instead");
-	if (failed && failed >= c->topology.spine)
+	if (failed &&
+	    ft_topology_spines_lost(&c->topology, failed) >= c->topology.leaf_spines)
 		return ft_fail(err, &at->mark,
-			       "failed_spines: the network has %lld "
-			       "spine switches, and some must be left",
+			       "failed_spines: a leaf reaches %lld of %lld spine "
+			       "switches, and some must be left",
+			       (long long)c->topology.leaf_spines,
 			       (long long)c->topology.spine);
 	return true;
 }

@@ -269,12 +269,21 @@ static void put(const struct clos *c, int64_t n, struct ft_topology *t)
 	t->top = c->top * planes;
 	t->leaf_down = c->down;
 	t->leaf_up = c->tiers > 1 ? c->up : 0;
+	t->leaf_spines = least_of(t->leaf_up, c->spine);
 	t->cables_node_leaf = n * c->ends;
 	t->cables_leaf_spine = c->tiers > 1 ? n * (c->leaf * c->up - c->taken) : 0;
 	t->cables_spine_core = n * c->to_core;
 	t->cables_core_top = n * c->to_top;
 	t->nodes_per_leaf = c->nodes_per_leaf;
 	t->nodes_per_pod = c->nodes_per_pod;
+}
+
+/* Of the leaf that loses most: planes, pods, and rails that are not joined lose as many or one less. */
+int64_t ft_topology_spines_lost(const struct ft_topology *t, int64_t failed)
+{
+	int64_t apart = t->leaf_spines ? ceil_div(t->spine, t->leaf_spines) : 1;
+
+	return ceil_div(failed, apart);
 }
 
 bool ft_topology_build(const struct ft_fabric *fabric, int64_t nodes,

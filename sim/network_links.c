@@ -55,13 +55,14 @@ int64_t links_working(const struct network *w, gsl_rng *rng, int64_t count)
 	return n;
 }
 
-/* Uplinks are dealt out to the spines of their plane (and rail) evenly; the first ones
- * are those that failed. A leaf that reaches some of the spines alone (of its pod, plane or
- * rail) loses a whole uplink by one of these: of leaves the one that loses most sets the pace. */
+/* Uplinks are dealt out to the spines that a leaf reaches evenly; the first ones are those that
+ * failed, of the leaf that loses most. */
 static bool spine_failed(const struct network *w, int64_t up)
 {
-	int64_t spines = w->c->topology.spine ? w->c->topology.spine : 1;
-	int64_t lost = ceil_div(w->c->imperfections.failed_spines * w->uplinks, spines);
+	const struct ft_topology *t = &w->c->topology;
+	int64_t spines = t->leaf_spines ? t->leaf_spines : 1;
+	int64_t failed = ft_topology_spines_lost(t, w->c->imperfections.failed_spines);
+	int64_t lost = ceil_div(failed * w->uplinks, spines);
 
 	return up < (lost < w->uplinks ? lost : w->uplinks - 1);
 }

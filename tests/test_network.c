@@ -312,6 +312,30 @@ static void a_failed_spine_takes_its_part(void **state)
 	assert_true(c.topology.spine > 1);
 }
 
+/* Eight rails that are not joined, each with two spines of its own: with one of them half of its rail's
+ * uplinks is gone, for which all wait; eight take no more, one of each. */
+static void a_failed_spine_takes_its_part_of_its_rail(void **state)
+{
+	struct ft_fabric fabric = clos(64);
+	struct ft_cluster c;
+	const struct network_part part = { 0, 128 };
+	const struct network_sends next = { NETWORK_SHIFT, 32, 1, 0, false };
+
+	(void)state;
+	fabric.wiring = FT_WIRING_RAIL_ONLY;
+	c = clos_cluster(&fabric, 128, 8);
+	assert_int_equal(c.topology.spine, 16);
+	for (int64_t failed = 0; failed <= 8; failed++) {
+		struct arena mem = { 0 };
+		struct network_path p;
+
+		c.imperfections.failed_spines = failed;
+		network_find(new_network(&mem, &c, 128, &part, 1), 0, &next, &p);
+		near_frac(p.share, failed ? 0.5 : 1, 1e-6);
+		arena_release(&mem);
+	}
+}
+
 /* Each leaf of three tiers reaches the spines of its pod alone, of which one is 1/32: not 1/128. */
 static void of_many_spines_a_failed_one_is_felt(void **state)
 {
@@ -448,6 +472,7 @@ int main(void)
 		cmocka_unit_test(a_pod_has_the_cables_of_its_nodes),
 		cmocka_unit_test(what_stays_under_a_leaf_meets_no_core),
 		cmocka_unit_test(a_failed_spine_takes_its_part),
+		cmocka_unit_test(a_failed_spine_takes_its_part_of_its_rail),
 		cmocka_unit_test(of_many_spines_a_failed_one_is_felt),
 		cmocka_unit_test(groups_side_by_side_share_what_lies_between),
 		cmocka_unit_test(hashing_collides_as_often_as_it_should),

@@ -287,6 +287,9 @@ static void a_cluster_is_held_to_its_bounds(void **state)
 		  "should be below 1" },
 		{ "gpus: 1024, imperfections: {failed_spines: 99}",
 		  "some must be left" },
+		{ "gpus: 1024, fabric: {extends: ib-ndr-rail, wiring: rail-only}, "
+		  "imperfections: {failed_spines: 9}",
+		  "a leaf reaches 2 of 16 spine switches" },
 		{ "gpus: 16, imperfections: {placement: anywhere}", "placement" },
 		{ "gpus: 16, fabric: none", "connects no nodes" },
 		{ "gpus: 0", "gpus" },
@@ -306,6 +309,8 @@ static void a_cluster_is_held_to_its_bounds(void **state)
 
 	(void)state;
 	taken("{gpu: h100-sxm, gpus: 1024, imperfections: {failed_spines: 1}}");
+	taken("{gpu: h100-sxm, gpus: 1024, fabric: {extends: ib-ndr-rail, wiring: "
+	      "rail-only}, imperfections: {failed_spines: 8}}");
 	ALL_REFUSED("{gpu: h100-sxm, @}", m);
 	assert_true(is_refused("{gpus: 8}", "gpu"));
 }

@@ -363,10 +363,10 @@ void ft_fabric_free(struct ft_fabric *fabric);
  * over all planes, and one cable carries a NIC's link to each plane. Source and
  * vectors: tests/test_topology.c. */
 struct ft_topology {
-	int64_t tiers;	   /* 0: one node, or no fabric */
-	int64_t endpoints; /* NIC ports */
-	int64_t leaf, spine, core, top;
-	int64_t leaf_down, leaf_up; /* ports in use of a full leaf */
+	int64_t tiers;				     /* 0: one node, or no fabric */
+	int64_t endpoints;			     /* NIC ports */
+	int64_t leaf, spine, core, top, leaf_spines; /* leaf_spines: what one reaches */
+	int64_t leaf_down, leaf_up;		     /* ports in use of a full leaf */
 	int64_t cables_node_leaf, cables_leaf_spine, cables_spine_core, cables_core_top;
 	int64_t transceivers; /* module ends, a twin-port module and a NIC's once */
 	int64_t optics_node, optics_switch; /* transceivers in NICs, in switches: */
@@ -381,6 +381,7 @@ bool ft_topology_build(const struct ft_fabric *fabric, int64_t nodes,
 		       int64_t nics_per_node, int64_t extra_ports,
 		       struct ft_topology *topology, struct ft_error *err)
 	__attribute__((warn_unused_result));
+int64_t ft_topology_spines_lost(const struct ft_topology *t, int64_t failed);
 
 /* ---- Parts: all that a cluster consists of, line by line ------------------ */
 
@@ -452,7 +453,7 @@ struct ft_imperfections {
 	uint64_t seed;
 	bool scattered;		    /* placement: ranks' nodes in random order */
 	double failed_uplinks_frac; /* of leaf-spine links, at random */
-	int64_t failed_spines; /* switches; each takes its part of every leaf's links */
+	int64_t failed_spines; /* switches; each takes its part of its leaves' links */
 	double slow_nics_frac; /* of NICs, at random, */
 	double slow_nic_rate_frac;    /* run at this share of their rate */
 	double gpu_speed_spread_frac; /* standard deviation of GPUs' speed */
