@@ -56,12 +56,12 @@ struct sending {
 	gsl_rng *rng;
 };
 
-/* weight flows of line rate from the i-th node to the j-th, over every rail. */
-static void send(struct sending *s, int64_t i, int64_t j, double weight)
+/* weight flows of line rate from the i-th node to the j-th, which stands for so many, over every rail. */
+static void send(struct sending *s, int64_t i, int64_t j, double weight, int64_t many)
 {
 	struct network *w = s->w;
 	int64_t from = w->order[i], to = w->order[j];
-	int64_t split = links_split(w, from, to);
+	int64_t split = links_split(w, from, to, many);
 
 	for (int64_t n = 0; n < w->rails * split; n++) {
 		uint32_t link[SHARE_HOPS];
@@ -95,18 +95,19 @@ static void send_from(struct sending *s, const struct network_part *part,
 	case NETWORK_SHIFT:
 		to = i + x->stride;
 		if (to < (x->end ? x->end : s->w->nodes))
-			send(s, x->back ? to : i, x->back ? i : to, 1);
+			send(s, x->back ? to : i, x->back ? i : to, 1, 1);
 		return;
 	case NETWORK_RING:
 		to = group + (j + 1) % m * x->stride;
 		if (to != i && to < end)
-			send(s, i, to, 1);
+			send(s, i, to, 1, 1);
 		return;
 	case NETWORK_PAIRS:
 		for (int64_t k = 1; k <= partners; k++) {
 			to = group + (j + partner(k, partners, m)) % m * x->stride;
 			if (to != i && to < end)
-				send(s, i, to, 1.0 / (double)partners);
+				send(s, i, to, 1.0 / (double)partners,
+				     (2 * (m - 1) + partners) / (2 * partners));
 		}
 	}
 }

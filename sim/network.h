@@ -34,7 +34,7 @@ struct network_part {
 
 enum network_pattern {
 	NETWORK_RING,  /* to the next member of the group */
-	NETWORK_PAIRS, /* to all members: eight stand for them */
+	NETWORK_PAIRS, /* to all members: eight stand for them, with their queue pairs */
 	NETWORK_SHIFT, /* to the node `stride` further on: a pipeline's neighbour */
 };
 

@@ -256,17 +256,18 @@ size_t drawn_route(const struct network *w, gsl_rng *rng, const struct links_flo
 
 	while (at != end && !links_spread(w)) {
 		int64_t ways = 0, lot;
-		size_t c, next = at;
+		size_t i, c = 0, next = at;
 
-		for (c = 0; c < g->n_cables; c++)
-			if (nearer(w, left, c, at) != at)
-				ways += w->working[c];
+		for (i = w->first_end[at]; i < w->first_end[at + 1]; i++)
+			if (nearer(w, left, w->end[i], at) != at)
+				ways += w->working[w->end[i]];
 		lot = (int64_t)gsl_rng_uniform_int(rng, (unsigned long)ways);
-		for (c = 0; lot >= 0; c++) {
+		for (i = w->first_end[at]; lot >= 0; i++) {
+			c = w->end[i];
 			next = nearer(w, left, c, at);
 			lot -= next != at ? w->working[c] : 0;
 		}
-		link[hops++] = way_of(w, c - 1, g->cable[c - 1].b == at);
+		link[hops++] = way_of(w, c, g->cable[c].b == at);
 		at = next;
 	}
 	return hops;

@@ -266,9 +266,9 @@ bool links_spread(const struct network *w)
 	return w->graph && w->c->fabric->adaptive;
 }
 
-int64_t links_split(const struct network *w, int64_t from, int64_t to)
+int64_t links_split(const struct network *w, int64_t from, int64_t to, int64_t many)
 {
-	int64_t pairs = w->c->fabric->queue_pairs;
+	int64_t pairs = w->c->fabric->queue_pairs * many;
 
 	if (w->c->fabric->adaptive ||
 	    (!w->graph && from / w->per_leaf == to / w->per_leaf))

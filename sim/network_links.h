@@ -69,8 +69,9 @@ void links_lay_out(struct network *w, gsl_rng *rng);
  * each, ECMP one of the same spine. */
 bool links_join_all(const struct network *w, struct ft_error *err);
 
-/* How many flows one send is split into: queue pairs, or none need be told apart. */
-int64_t links_split(const struct network *w, int64_t from, int64_t to);
+/* How many flows a send that stands for so many is split into: the queue pairs of each, or none need
+ * be told apart. */
+int64_t links_split(const struct network *w, int64_t from, int64_t to, int64_t many);
 
 /* A part of a send between two nodes over a rail. */
 struct links_flow {

@@ -3,7 +3,7 @@
 
 #include "base/arena.h"
 #include "base/node.h"
-#include "sim/network.h"
+#include "sim/network_links.h"
 #include "tests/clos.h"
 
 /* Two tiers of leaves with 12 nodes of a NIC each and 4 uplinks, which any flow may take: what
@@ -97,6 +97,61 @@ static void shares_are_those_of_flows_counted(void **state)
 	near_frac(1 + off / chosen, 1, 0.03);
 }
 
+/* Of an exchange among all nodes, each connection of each two hashed by itself. */
+static double hashed_one_by_one(const struct network *w, struct arena *mem,
+				gsl_rng *rng)
+{
+	double *load = ARENA_ARRAY(mem, w->n_links, double), share = 1;
+	int64_t pairs = w->c->fabric->queue_pairs;
+
+	for (int64_t i = 0; i < w->nodes * w->nodes * pairs; i++) {
+		struct links_flow f = { i / pairs / w->nodes, i / pairs % w->nodes, 0 };
+		uint32_t link[SHARE_HOPS];
+		size_t hops = f.from == f.to ? 0 : links_route(w, rng, &f, link);
+
+		for (size_t k = 0; k < hops; k++)
+			load[link[k]] += w->line / (double)((w->nodes - 1) * pairs);
+	}
+	for (size_t i = 0; i < w->n_links; i++)
+		if (load[i] > 0)
+			share = fmin(share, w->capacity[i] / load[i]);
+	return share;
+}
+
+/* Under ECMP partners that stand for many have the connections of as many. */
+static void few_partners_are_hashed_as_often_as_all(void **state)
+{
+	enum { NODES = 64, SEEDS = 40 };
+	const struct network_sends all = { NETWORK_PAIRS, 1, NODES, 0, false };
+	const struct network_part part = { 0, NODES };
+	struct ft_fabric fabric = clos(16);
+	gsl_rng *rng = gsl_rng_alloc(gsl_rng_mt19937);
+	struct ft_cluster c;
+	double few = 0, each = 0;
+
+	(void)state;
+	fabric.adaptive = false;
+	fabric.queue_pairs = 4;
+	c = clos_cluster(&fabric, NODES, 1);
+	assert_int_equal(c.topology.leaf_up, 8);
+	for (int i = 0; i < SEEDS; i++) {
+		struct arena mem = { 0 };
+		struct ft_error err;
+		struct network_path p;
+		struct network *w;
+
+		c.imperfections.seed = (uint64_t)i;
+		w = network_new(&mem, &c, NODES, &part, 1, &err);
+		ok_or_say(w, err);
+		network_find(w, 0, &all, &p);
+		few += p.share;
+		each += hashed_one_by_one(w, &mem, rng);
+		arena_release(&mem);
+	}
+	near_frac(few, each, 0.03);
+	gsl_rng_free(rng);
+}
+
 /* A chain of eight with a few more cables: each distance by Floyd and Warshall. */
 static void switches_are_as_far_as_the_shortest_way(void **state)
 {
@@ -149,6 +204,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(shares_are_those_of_flows_counted),
+		cmocka_unit_test(few_partners_are_hashed_as_often_as_all),
 		cmocka_unit_test(switches_are_as_far_as_the_shortest_way),
 	};
 

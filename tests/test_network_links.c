@@ -139,7 +139,7 @@ static void ways_of_a_clos_are_those_of_its_drawing(void **state)
 		}
 		assert_int_equal(met(&l.w, 'c'), l.w.pods > 1 ? l.w.pods : 0);
 		for (int64_t a = 0; a < l.w.nodes; a++)
-			assert_int_equal(links_split(&l.w, 0, a),
+			assert_int_equal(links_split(&l.w, 0, a, 1),
 					 f.adaptive || a / l.w.per_leaf == 0 ? 1 : 4);
 		gone(&l);
 	}
@@ -337,7 +337,7 @@ static void a_drawn_network_is_walked_by_its_cables(void **state)
 	links_lay_out(&w, rng);
 	w.weight = ARENA_ARRAY(&mem, w.n_links, double);
 	w.met = ARENA_ARRAY(&mem, w.n_links, uint32_t);
-	assert_int_equal(links_split(&w, 0, 3), 1);
+	assert_int_equal(links_split(&w, 0, 3, 1), 1);
 	assert_int_equal(links_route(&w, rng, &f, link), 2);
 	drawn_add(&w, &f, 8);
 	drawn_add(&w, &f, 4);
@@ -399,7 +399,7 @@ static double slowest_of_rail(const struct network *w, gsl_rng *rng,
 		if (i + by >= w->nodes)
 			break;
 		to = w->order[i + by];
-		split = links_split(w, from, to);
+		split = links_split(w, from, to, 1);
 		for (int64_t k = 0; k < w->rails * split; k++) {
 			struct links_flow f = { from, to, k / split };
 			uint32_t link[SHARE_HOPS];
