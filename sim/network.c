@@ -126,16 +126,28 @@ static double slowest(const struct network *w)
 	return fmax(least / w->line, LEAST_SHARE);
 }
 
+/* Is the i-th node one of those that stand for a large part? Those under the first leaves, whose uplinks
+ * then carry all that they do. */
+static bool sends(const struct network *w, const struct network_part *p, int64_t i)
+{
+	int64_t most = p->first_node + MOST_SENDERS;
+
+	if (w->c->imperfections.scattered)
+		most = (int64_t)((double)w->nodes * MOST_SENDERS / (double)p->nodes);
+	return p->nodes <= MOST_SENDERS || w->order[i] < most;
+}
+
 /* What a part sends over the rail that is laid out; kept if that is slower than out. */
 static void find_rail(struct sending *s, const struct network_part *p,
 		      const struct network_sends *x, struct network_path *out)
 {
 	struct network *w = s->w;
-	int64_t senders = p->nodes < MOST_SENDERS ? p->nodes : MOST_SENDERS;
+	int64_t end = p->first_node + p->nodes;
 	double share;
 
-	for (int64_t i = 0; i < senders; i++)
-		send_from(s, p, x, p->first_node + i);
+	for (int64_t i = p->first_node; i < end; i++)
+		if (sends(w, p, i))
+			send_from(s, p, x, i);
 	drawn_spread(w);
 	share = w->n_met ? slowest(w) : 1;
 	if (share < out->share || (!out->n_uses && share <= out->share)) {

@@ -152,6 +152,50 @@ static void few_partners_are_hashed_as_often_as_all(void **state)
 	gsl_rng_free(rng);
 }
 
+/* Of scattered nodes, each sending to the next in order of placement, all leaves counted. */
+static double scattered_counted(const struct network *w)
+{
+	double up[512] = { 0 }, down[512] = { 0 }, most = 1;
+
+	assert_true(w->leaves <= 512);
+	for (int64_t i = 0; i < w->nodes; i++) {
+		int64_t a = w->order[i] / w->per_leaf;
+		int64_t b = w->order[(i + 1) % w->nodes] / w->per_leaf;
+
+		up[a] += a != b;
+		down[b] += a != b;
+	}
+	for (int64_t i = 0; i < w->leaves; i++)
+		most = fmax(most, fmax(up[i], down[i]) / (double)w->uplinks);
+	return 1 / most;
+}
+
+/* Of 4,096 nodes all are senders, of more those under some leaves, which are as full as all are. */
+static void of_many_scattered_nodes_some_stand_for_all(void **state)
+{
+	(void)state;
+	for (int64_t nodes = 2048; nodes <= 16384; nodes *= 2) {
+		const struct network_sends ring = { NETWORK_RING, 1, nodes, 0, false };
+		const struct network_part part = { 0, nodes };
+		struct ft_fabric fabric = clos(64);
+		struct arena mem = { 0 };
+		struct ft_error err;
+		struct ft_cluster c;
+		struct network_path p;
+		struct network *w;
+
+		fabric.oversubscription = 3;
+		c = clos_cluster(&fabric, nodes, 1);
+		c.imperfections.scattered = true;
+		w = network_new(&mem, &c, nodes, &part, 1, &err);
+		ok_or_say(w, err);
+		network_find(w, 0, &ring, &p);
+		near_frac(p.share, scattered_counted(w), 0.02);
+		assert_true(p.share < 0.5);
+		arena_release(&mem);
+	}
+}
+
 /* A chain of eight with a few more cables: each distance by Floyd and Warshall. */
 static void switches_are_as_far_as_the_shortest_way(void **state)
 {
@@ -205,6 +249,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(shares_are_those_of_flows_counted),
 		cmocka_unit_test(few_partners_are_hashed_as_often_as_all),
+		cmocka_unit_test(of_many_scattered_nodes_some_stand_for_all),
 		cmocka_unit_test(switches_are_as_far_as_the_shortest_way),
 	};
 
