@@ -83,12 +83,12 @@ struct ft_memory_curve {
 	const char *kernel; /* copy, rmsnorm ... ; "default" serves the rest */
 	bool warm;	    /* its input was just written and is in the cache */
 	struct ft_number start_s, bytes_per_s, half_bytes;
-	struct ft_number sharpness; /* 1: they add up; more: they overlap */
+	struct ft_number step_s; /* of several in turn; 0: none waits */
+	struct ft_number sharpness,
+		row_sharpness; /* 1: they add up; more: they overlap */
 	size_t n_rows;
-	struct ft_memory_row *row;	/* by rising length; none: all alike */
-	struct ft_number row_sharpness; /* of those */
-	struct ft_number traffic;	/* bytes moved per byte of the source buffer */
-	struct ft_number step_s;	/* of several in turn; 0: none waits */
+	struct ft_memory_row *row; /* by rising length; none: all alike */
+	struct ft_number traffic;  /* bytes moved per byte of the source buffer */
 	const char *as; /* the curve that this was measured against; or NULL */
 	struct ft_number as_bytes; /* of it, that a byte counts as */
 	struct ft_number w;	   /* of the card for seconds; 0: as memory_frac says */
