@@ -2,6 +2,7 @@
 #include "sim/network.h"
 
 #include <math.h>
+#include <stdlib.h>
 
 #include <gsl/gsl_randist.h>
 
@@ -50,10 +51,12 @@ size_t network_links(const struct network *w)
 
 /* ---- flows ------------------------------------------------------------------------- */
 
-/* What the flows so far put on each link that they meet. */
+/* What the flows so far put on each link that they meet, and who sends. */
 struct sending {
 	struct network *w;
 	gsl_rng *rng;
+	int64_t *sender; /* [n_senders] */
+	size_t n_senders;
 };
 
 /* weight flows of line rate from the i-th node to the j-th, which stands for so many, over every rail. */
@@ -126,15 +129,22 @@ static double slowest(const struct network *w)
 	return fmax(least / w->line, LEAST_SHARE);
 }
 
+/* Rails that are hashed each by themselves. */
+static int64_t hashed_rails(const struct network *w)
+{
+	return w->c->fabric->adaptive ? 1 : w->alike;
+}
+
 /* Is the i-th node one of those that stand for a large part? Those under the first leaves, whose uplinks
- * then carry all that they do. */
+ * then carry all that they do; as many of all rails together. */
 static bool sends(const struct network *w, const struct network_part *p, int64_t i)
 {
-	int64_t most = p->first_node + MOST_SENDERS;
+	int64_t senders = MOST_SENDERS / hashed_rails(w);
+	int64_t most = p->first_node + senders;
 
 	if (w->c->imperfections.scattered)
-		most = (int64_t)((double)w->nodes * MOST_SENDERS / (double)p->nodes);
-	return p->nodes <= MOST_SENDERS || w->order[i] < most;
+		most = (int64_t)((double)w->nodes * (double)senders / (double)p->nodes);
+	return p->nodes <= senders || w->order[i] < most;
 }
 
 /* What a part sends over the rail that is laid out; kept if that is slower than out. */
@@ -142,12 +152,10 @@ static void find_rail(struct sending *s, const struct network_part *p,
 		      const struct network_sends *x, struct network_path *out)
 {
 	struct network *w = s->w;
-	int64_t end = p->first_node + p->nodes;
 	double share;
 
-	for (int64_t i = p->first_node; i < end; i++)
-		if (sends(w, p, i))
-			send_from(s, p, x, i);
+	for (size_t i = 0; i < s->n_senders; i++)
+		send_from(s, p, x, s->sender[i]);
 	drawn_spread(w);
 	share = w->n_met ? slowest(w) : 1;
 	if (share < out->share || (!out->n_uses && share <= out->share)) {
@@ -159,16 +167,54 @@ static void find_rail(struct sending *s, const struct network_part *p,
 }
 
 /* Flows of rails alike are hashed each by themselves: the slowest rail sets the pace. */
-void network_find(struct network *w, size_t part, const struct network_sends *x,
-		  struct network_path *out)
+static void find(struct network *w, size_t part, const struct network_sends *x,
+		 struct network_path *out)
 {
-	struct sending s = { .w = w, .rng = allocated(gsl_rng_alloc(gsl_rng_mt19937)) };
+	const struct network_part *p = &w->part[part];
+	struct sending s = { .w = w,
+			     .rng = allocated(gsl_rng_alloc(gsl_rng_mt19937)),
+			     .sender = allocated(
+				     calloc((size_t)p->nodes, sizeof(*s.sender))) };
 
 	*out = (struct network_path){ .share = 1 };
 	gsl_rng_set(s.rng, (unsigned long)(w->c->imperfections.seed + part));
-	for (int64_t rail = 0; rail < (w->c->fabric->adaptive ? 1 : w->alike); rail++)
-		find_rail(&s, &w->part[part], x, out);
+	for (int64_t i = p->first_node; i < p->first_node + p->nodes; i++)
+		if (sends(w, p, i))
+			s.sender[s.n_senders++] = i;
+	for (int64_t rail = 0; rail < hashed_rails(w); rail++)
+		find_rail(&s, p, x, out);
+	free(s.sender);
 	gsl_rng_free(s.rng);
+}
+
+/* What was found of a part's sends before. */
+struct found {
+	size_t part;
+	struct network_sends sends;
+	struct network_path path;
+	const struct found *next;
+};
+
+static bool same_sends(const struct network_sends *a, const struct network_sends *b)
+{
+	return a->pattern == b->pattern && a->stride == b->stride &&
+	       a->members == b->members && a->end == b->end && a->back == b->back;
+}
+
+void network_find(struct network *w, size_t part, const struct network_sends *x,
+		  struct network_path *out)
+{
+	struct found *f;
+
+	for (const struct found *at = w->found; at; at = at->next)
+		if (at->part == part && same_sends(&at->sends, x)) {
+			*out = at->path;
+			return;
+		}
+	find(w, part, x, out);
+	f = ARENA_NEW(w->mem, struct found);
+	*f = (struct found){ part, *x, *out, w->found };
+	w->found = f;
 }
 
 bool network_share(const struct ft_cluster *c, const struct network_sends *x,

@@ -16,8 +16,8 @@
  * and one of all): what sim/engine.c shares out among
  * collectives that run at once.
  *
- * Limits: a core's own switches never block; of a part only the 4,096 nodes under the first
- * leaves are simulated as senders; in a drawn network, collectives share the links of switches that
+ * Limits: a core's own switches never block; of a part only nodes under the first leaves are
+ * simulated as senders, 4,096 on all rails that are hashed; in a drawn network, collectives share the links of switches that
  * have nodes.
  */
 #ifndef SIM_NETWORK_H

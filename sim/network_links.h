@@ -54,6 +54,7 @@ struct network {
 	double *weight; /* [n_links] of flows while network_find looks at some; else zero */
 	uint32_t *met; /* [n_met] which have any */
 	size_t n_met;
+	const struct found *found; /* what was asked before */
 };
 
 /* Widen *first and *last to the parts with a node in [from, to) in order of placement. */

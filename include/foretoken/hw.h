@@ -84,8 +84,7 @@ struct ft_memory_curve {
 	bool warm;	    /* its input was just written and is in the cache */
 	struct ft_number start_s, bytes_per_s, half_bytes;
 	struct ft_number step_s; /* of several in turn; 0: none waits */
-	struct ft_number sharpness,
-		row_sharpness; /* 1: they add up; more: they overlap */
+	struct ft_number sharpness, row_sharpness; /* 1: sums; more: overlap */
 	size_t n_rows;
 	struct ft_memory_row *row; /* by rising length; none: all alike */
 	struct ft_number traffic;  /* bytes moved per byte of the source buffer */
