@@ -98,7 +98,7 @@ static void read_kinds(struct reader *r, struct ft_layout_rules *l)
 	static const char *const kept[] = { "attention", "ops" };
 	static const char *const again[] = { "whole", "needed" };
 	static const char *const routing[] = { "fused", "gathered", "indexed",
-					       "weighted" };
+					       "weighted", "compiled" };
 
 	l->fusion = (enum ft_fusion)read_choice(r, "fusion", fusions, 5, 2);
 	l->tensor_parallel =
@@ -106,7 +106,7 @@ static void read_kinds(struct reader *r, struct ft_layout_rules *l)
 	l->selective = (enum ft_selective)read_choice(r, "selective", kept, 2, 0);
 	l->full_recompute =
 		(enum ft_full_recompute)read_choice(r, "full_recompute", again, 2, 0);
-	l->routing = (enum ft_routing)read_choice(r, "routing", routing, 4, 0);
+	l->routing = (enum ft_routing)read_choice(r, "routing", routing, 5, 0);
 	l->context_parallel = (enum ft_context_parallel)read_choice(
 		r, "context_parallel", contexts, 4, 0);
 	l->context_parallel_lora = (enum ft_context_parallel)read_choice(

@@ -99,6 +99,23 @@ static const struct routing weighted_routing = {
 	.exchanged_only = true,
 };
 
+/* The same where a compiler sees dispatch and combination as a whole: casts, weights and atomics are one kernel, rows are put back by a store and not
+ * by an index. Measured likewise, by torch.compile of PyTorch 2.11. */
+static const struct routing compiled_routing = {
+	.order = 16,
+	.order_back = 5,
+	.permute = { 4.2, 1 },
+	.sort = { 4.2, 1 },
+	.unsort = { 4, 1 },
+	.unpermute = { 6.8, 2 },
+	.permute_back = { 6.8, 2 },
+	.sort_back = { 6.8, 2 },
+	.unsort_back = { 4.4, 1 },
+	.unpermute_back = { 6.5, 1 },
+	.join_back = { 6, 1 },
+	.exchanged_only = true,
+};
+
 /* The same behind DeepEP: rows selected, and zeros to which rows are added by atomics, as the gradient of the selection is, both twice as slow as
  * atomics of an index as wide as a row. Counted from torchtitan/distributed/deepep/deepep.py of NousResearch/torchtitan, measured as above. On four B200
  * atomics took 1.53 (gradient) and 1.27 (sums, both times) of the time of attention's backward pass (Nsight's totals of Qwen3 30B-A3B at 4,096 tokens:
@@ -346,9 +363,16 @@ const struct routing *routing_of(const struct builder *b)
 		return recipe_of(b)->routing;
 	if (b->plan->dispatcher != FT_DISPATCH_ALLTOALL)
 		return &selected_routing;
-	return b->rules->routing == FT_ROUTING_INDEXED	? &indexed_routing :
-	       b->rules->routing == FT_ROUTING_WEIGHTED ? &weighted_routing :
-							  &gathered_routing;
+	switch (b->rules->routing) {
+	case FT_ROUTING_INDEXED:
+		return &indexed_routing;
+	case FT_ROUTING_WEIGHTED:
+		return &weighted_routing;
+	case FT_ROUTING_COMPILED:
+		return &compiled_routing;
+	default:
+		return &gathered_routing;
+	}
 }
 
 const struct recipe *norm_recipe(const struct builder *b)

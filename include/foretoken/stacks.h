@@ -120,6 +120,7 @@ enum ft_routing {
 	FT_ROUTING_GATHERED, /* by PyTorch's gathers and sums with atomics */
 	FT_ROUTING_INDEXED,  /* by its indexing and a batched product in fp32 */
 	FT_ROUTING_WEIGHTED, /* by its indexing, weights in fp32 and sums with atomics */
+	FT_ROUTING_COMPILED, /* the same as a compiler makes it */
 };
 
 enum { FT_STACK_CCLS = 4, FT_STACK_GENERATIONS = 8 };

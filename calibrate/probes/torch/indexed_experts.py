@@ -5,7 +5,7 @@
 
 One JSON line a case: `tokens`, `width`, `experts`, `copies` of each token, and `parts`, each as torch/streams.py tells it (`us` forward and backward, `kernels`,
 `kept`). `copy` copies the tokens' copies once, by which the others can be told. Rows are in the order of experts, of which each token draws `copies` at random;
-`pad` and `unpad` bring them to whole tiles of 16 rows and back. `order` makes that order out of the router's outputs, of which `scores` and `top_k` are a part each; `convolution` is not of experts: a causal
+`pad` and `unpad` bring them to whole tiles of 16 rows and back, `combine` is `weigh` and `scatter_add`, and again as torch.compile makes it, as are `COMPILED`. `order` makes that order out of the router's outputs, of which `scores` and `top_k` are a part each; `convolution` is not of experts: a causal
 convolution of four taps by PyTorch alone, as in front of a delta rule. Optional: needs torch and a GPU.
 """
 import json
@@ -20,6 +20,7 @@ from streams import measured
 SHAPES = [(16384, 2048, 128, 8), (32768, 2048, 128, 8), (32768, 1024, 256, 8), (65536, 1024, 256, 8), (32768, 2048, 64, 6), (16384, 4096, 8, 2),
           (8192, 7168, 256, 8)]
 TILE = 16
+COMPILED = ("order", "index", "unpad", "combine")
 
 
 def order(logits, copies, experts):
@@ -79,6 +80,8 @@ def parts(tokens, width, experts, copies):
     yield "weigh", lambda x, s: (x.float() * s.view(-1, 1)).to(x.dtype), (some(rows, width), some(rows, dtype=wide))
     yield "scatter_add", lambda x: x.new_zeros((tokens, width)).scatter_add(0, across, x), (some(rows, width),)
     yield "index_add", lambda x: x.new_zeros((tokens, width)).index_add(0, token, x), (some(rows, width),)
+    yield "combine", lambda x, s: x.new_zeros((tokens, width)).scatter_add(0, across, (x.float() * s.view(-1, 1)).to(x.dtype)), \
+        (some(rows, width), some(rows, dtype=wide))
     yield "put_back", lambda x, s: put_back(x, s, sort, copies), (some(rows, width), some(rows, dtype=wide))
     length = min(tokens, 8192)
     yield "convolution", lambda x, w: F.silu(F.conv1d(x, w, padding=3, groups=4 * width)[..., :length]), \
@@ -93,6 +96,9 @@ def main():
             row["parts"] = {}
             for name, function, values in parts(*shape):
                 row["parts"][name] = measured(function, values, flush)
+                if name in COMPILED:
+                    torch._dynamo.reset()
+                    row["parts"][name + "_compiled"] = measured(torch.compile(function, dynamic=False), values, flush)
                 del function, values
             print(json.dumps(row), file=out, flush=True)
 
