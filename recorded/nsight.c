@@ -308,6 +308,23 @@ static bool of_one_process(struct nsight *n, struct ft_error *err)
 		     "record each by itself"));
 }
 
+/* By default Nsight tells a CUDA graph as a whole: its kernels are in no table, and their time would
+ * be idle. */
+static bool of_kernels(struct nsight *n, struct ft_error *err)
+{
+	struct ft_mark at = { .file = n->path };
+	const char *name;
+	int64_t count;
+
+	return ask(n, "SELECT '', count(*) FROM CUPTI_ACTIVITY_KIND_GRAPH_TRACE", &name,
+		   &count, err) &&
+	       (count == 0 ||
+		ft_fail(err, &at,
+			"holds %lld launch%s of CUDA graphs without their kernels; "
+			"record with nsys profile --cuda-graph-trace=node",
+			(long long)count, count == 1 ? "" : "es"));
+}
+
 bool nsight_read(struct ft_recording *r, const char *path, struct ft_error *err)
 {
 	struct nsight n = { .r = r, .path = path };
@@ -317,6 +334,7 @@ bool nsight_read(struct ft_recording *r, const char *path, struct ft_error *err)
 		fail(&n, err, n.db ? sqlite3_errmsg(n.db) : "cannot be opened");
 	else
 		sqlite3_db_config(n.db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
+	ok = ok && of_kernels(&n, err);
 	for (size_t i = 0; ok && i < sizeof(reads) / sizeof(*reads); i++)
 		ok = read_table(&n, i, err);
 	ok = ok && of_one_process(&n, err) && read_device(&n, err);

@@ -344,9 +344,31 @@ static void what_is_not_there_or_too_far_is_told(void **state)
 	     NULL);
 }
 
+#define GRAPHS \
+	"CREATE TABLE CUPTI_ACTIVITY_KIND_GRAPH_TRACE (start INT, end INT, deviceId " \
+	"INT, graphId INT, correlationId INT, streamId INT);"
+#define A_GRAPH \
+	"INSERT INTO CUPTI_ACTIVITY_KIND_GRAPH_TRACE VALUES (1700000000000000000, " \
+	"1700000000001000000, 0, 1, 5, 7);"
+
+/* Nsight's usual way to tell a CUDA graph: what runs in it is in no table of kernels. */
+static void graphs_without_their_kernels_are_refused(void **state)
+{
+	const struct scratch *s = *state;
+
+	with(s->path, GRAPHS, NULL);
+	with(s->path, GRAPHS A_GRAPH,
+	     "holds 1 launch of CUDA graphs without their kernels; record with nsys "
+	     "profile --cuda-graph-trace=node");
+	with(s->path, GRAPHS A_GRAPH A_GRAPH "DROP TABLE CUPTI_ACTIVITY_KIND_KERNEL",
+	     "holds 2 launches of CUDA graphs without their kernels; record with nsys "
+	     "profile --cuda-graph-trace=node");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		TEST(graphs_without_their_kernels_are_refused),
 		TEST(each_row_comes_back),
 		TEST(what_is_not_there_or_too_far_is_told),
 	};
