@@ -343,7 +343,7 @@ bool host_rows_find(const struct ft_host_fit_request *asked,
 		struct host_side s = host_side_of(p, k, mem);
 
 		for (size_t i = 0; i < ft_recording_steps(s.r); i++)
-			if (whatif_is_step(asked->step, s.r, i) &&
+			if (whatif_is_step(asked->step, p, k, i) &&
 			    !take_step(f, &s, i, &of_drawn, rows, err))
 				return false;
 	}

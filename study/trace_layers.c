@@ -87,12 +87,12 @@ struct ft_trace_side ft_study_trace_layers(const struct ft_whatif_request *asked
 	for (size_t k = 0; k < ft_replay_ranks(p); k++)
 		for (size_t s = 0; s < ft_recording_steps(ft_replay_recording(p, k));
 		     s++)
-			n += whatif_is_step(asked->step, ft_replay_recording(p, k), s);
+			n += whatif_is_step(asked->step, p, k, s);
 	for (size_t k = 0; k < ft_replay_ranks(p); k++) {
 		const struct ft_recording *r = ft_replay_recording(p, k);
 
 		for (size_t s = 0; s < ft_recording_steps(r); s++)
-			if (whatif_is_step(asked->step, r, s) &&
+			if (whatif_is_step(asked->step, p, k, s) &&
 			    !add_step(&to, p, &t,
 				      (struct part){ k, s, 1 / (double)n, told },
 				      mem)) {

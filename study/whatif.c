@@ -43,9 +43,9 @@ enum ft_whatif_part part_of(const struct ft_rec_op *op)
 
 /* ---- steps -------------------------------------------------------------------------- */
 
-static bool is_step(const struct whatif *w, const struct ft_recording *r, size_t s)
+static bool is_step(const struct whatif *w, size_t rank, size_t s)
 {
-	return whatif_is_step(w->asked->step, r, s);
+	return whatif_is_step(w->asked->step, w->asked->replay, rank, s);
 }
 
 /* Of the slowest rank, the mean over its steps. */
@@ -61,7 +61,7 @@ static double step_s(const struct whatif *w, const struct ft_replayed *t)
 		for (size_t s = 0; s < ft_recording_steps(r); s++) {
 			struct ft_rec_window x;
 
-			if (!is_step(w, r, s))
+			if (!is_step(w, k, s))
 				continue;
 			x = ft_replay_step(p, t, k, s);
 			sum += (double)(x.to - x.from) * 1e-12;
@@ -80,7 +80,7 @@ static bool has_step(const struct whatif *w, struct ft_error *err)
 		const struct ft_recording *r = ft_replay_recording(p, k);
 		size_t s = 0;
 
-		while (s < ft_recording_steps(r) && !is_step(w, r, s))
+		while (s < ft_recording_steps(r) && !is_step(w, k, s))
 			s++;
 		if (s == ft_recording_steps(r))
 			return ft_fail(
@@ -137,7 +137,7 @@ static void count_steps(struct whatif *w, const struct ft_replayed *t)
 		for (size_t s = 0; s < ft_recording_steps(r); s++) {
 			struct ft_rec_window x;
 
-			if (!is_step(w, r, s))
+			if (!is_step(w, k, s))
 				continue;
 			w->n_steps++;
 			x = ft_replay_step(p, t, k, s);
@@ -160,7 +160,7 @@ static struct ft_rec_where where(const struct whatif *w, const struct ft_replaye
 		for (size_t s = 0; s < ft_recording_steps(r); s++) {
 			struct ft_rec_where x;
 
-			if (!is_step(w, r, s))
+			if (!is_step(w, k, s))
 				continue;
 			x = ft_replay_where(p, t, k, ft_replay_step(p, t, k, s));
 			ft_replay_calls(p, t, k, s, &x);

@@ -99,9 +99,9 @@ enum ft_whatif_part part_of(const struct ft_rec_op *op);
 
 /* ---- study/whatif_steps.c ----------------------------------------------------------- */
 
-/* Is this step of a recording one of those that are asked for? asked NULL: all but a first
- * of several. */
-bool whatif_is_step(const char *asked, const struct ft_recording *recording,
+/* Is this step of a rank one of those that are asked for? asked NULL: of those that all
+ * ranks have, all but a first of several. */
+bool whatif_is_step(const char *asked, const struct ft_replay *replay, size_t rank,
 		    size_t step);
 
 #endif

@@ -1,15 +1,31 @@
 /* study/whatif_steps.c - which steps of a recording are asked for, and what is said of them */
+#include <stdint.h>
 #include <string.h>
 
 #include "study/whatif.h"
 
-bool whatif_is_step(const char *asked, const struct ft_recording *r, size_t s)
+/* A rank may lack the last ones of another. */
+static size_t shared_steps(const struct ft_replay *p)
 {
+	size_t least = SIZE_MAX;
+
+	for (size_t k = 0; k < ft_replay_ranks(p); k++) {
+		size_t n = ft_recording_steps(ft_replay_recording(p, k));
+
+		least = n < least ? n : least;
+	}
+	return least;
+}
+
+bool whatif_is_step(const char *asked, const struct ft_replay *p, size_t rank, size_t s)
+{
+	const struct ft_recording *r = ft_replay_recording(p, rank);
 	const char *name = ft_recording_text(r, ft_recording_step(r, s)->name);
 	const char *number = strchr(name, '#');
+	size_t shared = shared_steps(p);
 
 	if (!asked)
-		return s || ft_recording_steps(r) == 1;
+		return s < shared && (s || shared == 1);
 	return !strcmp(asked, name) || (number && !strcmp(asked, number + 1));
 }
 
@@ -21,11 +37,11 @@ struct ft_rec_skew ft_study_skew(const struct ft_replay *p, const struct ft_repl
 	double n = 0;
 
 	for (size_t s = 0; s < ft_recording_steps(r); s++)
-		n += whatif_is_step(step, r, s);
+		n += whatif_is_step(step, p, rank, s);
 	for (size_t s = 0; s < ft_recording_steps(r); s++) {
 		struct ft_rec_skew x;
 
-		if (!whatif_is_step(step, r, s))
+		if (!whatif_is_step(step, p, rank, s))
 			continue;
 		x = ft_replay_skew(p, t, rank, ft_replay_step(p, t, rank, s));
 		sum.waiting_s += x.waiting_s / n;
@@ -43,7 +59,7 @@ static size_t last_step(const struct ft_replay *p, const char *step)
 	const struct ft_recording *r = ft_replay_recording(p, 0);
 	size_t s = ft_recording_steps(r) - 1;
 
-	while (s > 0 && !whatif_is_step(step, r, s))
+	while (s > 0 && !whatif_is_step(step, p, 0, s))
 		s--;
 	return s;
 }

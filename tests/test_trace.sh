@@ -104,6 +104,12 @@ ok "ranks wait for each other as long as in the mean of the steps, the first lef
 ok "or in the one asked for" skew 50 --step 1
 sed 's/ProfilerStep#2/ProfilerStep#3/; s/ProfilerStep#1/ProfilerStep#2/; s/ProfilerStep#0/ProfilerStep#1/' "$tmp/late.1.json" >"$tmp/later.json"
 ok "other steps of another rank are refused" fails 1 "begins with ProfilerStep#1, and .* with ProfilerStep#0" $f trace show "$tmp/late.0.json" "$tmp/later.json"
+cut_at() { # us: rank 1, whose recording ends there
+	python3 -c 'import json, sys; d = json.load(open(sys.argv[1])); d["traceEvents"] = [e for e in d["traceEvents"] if e["ts"] < int(sys.argv[2])]; json.dump(d, sys.stdout)' "$tmp/late.1.json" "$1" >"$tmp/short.json"
+	$f trace replay "$tmp/late.0.json" "$tmp/short.json" --json >"$tmp/all" && $f trace replay "$tmp/late.0.json" "$tmp/short.json" --step "$2" --json >"$tmp/one" && cmp "$tmp/all" "$tmp/one"
+}
+ok "where a rank lacks the last step, the mean is of those that all ranks have" cut_at 1000290 1
+ok "be it the first alone" cut_at 1000120 0
 echo '[{"ph":"X","cat":"kernel","name":"gemm","pid":0,"tid":7,"ts":10,"dur":0,"args":{"stream":7}}]' >"$tmp/none.json"
 ok "a step of no time has a range, of no time" json 'd["step_s"] == 0 and d["interval"]["step_s"] == [0, 0]' replay "$tmp/none.json"
 ok "and no tokens a second" fails 1 "none.json: error: its replayed step takes no time, so it has no tokens/s" $f trace replay "$tmp/none.json" --from h200 --tokens-per-step 1000
