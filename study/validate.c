@@ -43,10 +43,14 @@ static const char *measured_key(const char *column)
 							 column + sizeof(head) - 1;
 }
 
+/* More of it is faster, or cheaper. */
 static bool is_rate(const char *key)
 {
+	static const char *const others[] = { "hfu", "cost.tokens_per_usd",
+					      "cost.goodput" };
+
 	return strstr(key, "per_s") != NULL || text_begins_with(key, "mfu") ||
-	       !strcmp(key, "hfu");
+	       text_place(key, others, 3) < 3;
 }
 
 static bool is_about(const char *key)
@@ -136,13 +140,13 @@ static void set_interval(struct ft_check *c, const struct ft_outcome *o)
 {
 	double slow = o->step_high_s / o->step_s, fast = o->step_low_s / o->step_s;
 
-	/* memory, by the allocator's own slack, and power: assumed */
+	/* memory, by the allocator's own slack, power and cost: assumed */
 	c->low = c->predicted * 0.95;
 	c->high = c->predicted * 1.05;
 	if (!strcmp(c->key, "step_s")) {
 		c->low = c->predicted * fast;
 		c->high = c->predicted * slow;
-	} else if (c->is_rate) {
+	} else if (c->is_rate && !text_begins_with(c->key, "cost.")) {
 		c->low = c->predicted / slow;
 		c->high = c->predicted / fast;
 	}

@@ -158,6 +158,13 @@ graphed() { # how many of the probe's rows have graphs, and what is no row of a 
 		[ "$(grep -c ',full,' "$tmp/timed.csv")" = 15 ] && grep -q '^whole: left out' "$tmp/left"
 }
 ok "CUDA graphs become runs, and a loop's model compiled at once does not" graphed
+# Of what is better when there is more of it, too much predicted is "too fast": as of its reciprocal.
+cheaper() { # KEY VALUE: the error's sign where so much of it was measured
+	printf 'id,model,cluster.gpu,cluster.gpus,training.sequence_length,training.global_batch_size,measured.%s\na,llama3-8b,h200,8,4096,64,%s\n' "$1" "$2" >"$tmp/cheaper.csv"
+	$f validate -q "$tmp/cheaper.csv" --json | jq -r '.other_rows[0] | "\(.error_frac * 1000000 | round)"'
+}
+both_ways() { [ "$(cheaper cost.tokens_per_usd 4000000)" = "$(cheaper cost.usd_per_million_tokens 0.25)" ] && [ "$(cheaper cost.goodput 0.5)" -lt 0 ]; }
+ok "tokens a dollar are off as dollars a token are, and goodput as the time it costs" both_ways
 # A cell may hold a map, as a model's config.json does: MPT has its dropout in one.
 mapped() { # CELL: steps of an MPT with it, one a line
 	printf 'id,group,model.model_type,model.n_layers,model.d_model,model.n_heads,model.vocab_size,model.max_seq_len,model.attn_config,cluster.gpu,cluster.gpus,cluster.fabric,stack,training.sequence_length,training.micro_batch_size,training.global_batch_size,training.sharding,measured.step_s\na,g,mpt,6,4096,32,50432,2048,%s,h200,1,none,transformers-5-eager,2048,2,2,fsdp,1\n' "$1" >"$tmp/mapped.csv" &&
