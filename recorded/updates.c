@@ -17,7 +17,26 @@ static int by_start(const void *a, const void *b)
 {
 	const struct ft_rec_span *x = a, *y = b;
 
-	return whole_order(x->start, y->start);
+	int order = whole_order(x->start, y->start);
+
+	if (!order)
+		order = whole_order(y->duration, x->duration);
+	return order ? order : whole_order(x->thread, y->thread);
+}
+
+/* One that steps another inside of its own step (ZeroRedundancyOptimizer) updates once. */
+static void drop_inner(struct ft_recording *r)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < r->n_updates; i++) {
+		const struct ft_rec_span *u = &r->update[i];
+		const struct ft_rec_span *outer = n ? &r->update[n - 1] : NULL;
+
+		if (!outer || u->start + u->duration > outer->start + outer->duration)
+			r->update[n++] = *u;
+	}
+	r->n_updates = n;
 }
 
 static void collect(struct ft_recording *r)
@@ -30,6 +49,7 @@ static void collect(struct ft_recording *r)
 			r->update[r->n_updates++] = *a;
 	}
 	qsort(r->update, r->n_updates, sizeof(*r->update), by_start);
+	drop_inner(r);
 }
 
 /* The number of the update in which an operation was launched; n_updates: in none. */

@@ -158,6 +158,23 @@ static double alone_us(const struct drawn *d, const struct drawn_span *s,
 	return first < 0 ? us : us - (waited_us(d, last) - waited_us(d, first));
 }
 
+/* Within another update, or the same moments as one told before, of a thread before? */
+static bool is_inner(const struct drawn *d, int i)
+{
+	const struct drawn_span *s = &d->span[i];
+	bool inner = false;
+
+	for (int j = 0; j < d->spans; j++) {
+		const struct drawn_span *o = &d->span[j];
+		bool within = o->at <= s->at && s->at + s->us <= o->at + o->us;
+		bool before = o->us > s->us || o->thread < s->thread ||
+			      (o->thread == s->thread && j < i);
+
+		inner |= j != i && o->mark->of == FT_HOST_OPTIMIZER && within && before;
+	}
+	return inner && s->mark->of == FT_HOST_OPTIMIZER;
+}
+
 static void check_activity(const struct drawn *d, const struct host_rows *rows,
 			   enum ft_host h, double launch_us, double collective_us)
 {
@@ -168,7 +185,8 @@ static void check_activity(const struct drawn *d, const struct host_rows *rows,
 		int n = 0;
 
 		for (int i = 0; i < d->spans; i++)
-			if (d->span[i].mark->of == h && d->span[i].mark->part == part)
+			if (d->span[i].mark->of == h && d->span[i].mark->part == part &&
+			    !is_inner(d, i))
 				v[n++] = alone_us(d, &d->span[i], launch_us,
 						  collective_us);
 		if (n)

@@ -112,6 +112,30 @@ static void kernels_belong_to_the_marks_that_launch_them(void **state)
 		assert_true(seen[i] > DRAWS / 4);
 }
 
+/* ZeroRedundancyOptimizer steps another inside of its own step, and goes on behind it. */
+static void an_update_inside_of_another_is_one(void **state)
+{
+	struct made m = begin(0);
+	struct ft_recording *r;
+
+	(void)state;
+	annotation(&m, UPDATE, 10, 20);
+	annotation(&m, "Optimizer.step#ZeroRedundancyOptimizer.step", 10, 80);
+	annotation(&m, UPDATE, 40, 10);
+	annotation(&m, UPDATE, 100, 10);
+	for (int i = 0; i < 6; i++) {
+		call(&m, "cudaLaunchKernel", i + 1, 20 * i + 5, 1);
+		kernel(&m, "vectorized_elementwise_kernel", i + 1, 7, 300 + i, 1);
+	}
+	r = end(&m);
+	assert_int_equal(ft_recording_updates(r), 2);
+	assert_int_equal(ft_recording_update(r, 0)->duration, 80 * 1000000);
+	for (size_t i = 0; i < 6; i++)
+		assert_int_equal(ft_recording_op(r, i)->rec_class,
+				 i ? FT_REC_OPTIMIZER : FT_REC_MEMORY);
+	ft_recording_free(r);
+}
+
 /* Steps that begin at different times, in no order of the file; a step lasts until the next begins. */
 static void a_step_ends_where_the_next_begins(void **state)
 {
@@ -346,6 +370,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_is_told_twice_counts_once),
+		cmocka_unit_test(an_update_inside_of_another_is_one),
 		cmocka_unit_test(kernels_belong_to_the_marks_that_launch_them),
 		cmocka_unit_test(a_step_without_operations_is_left_out),
 		cmocka_unit_test(a_step_ends_where_the_next_begins),
