@@ -162,13 +162,25 @@ static void read_as(struct reader *r, struct arena *mem, const struct ft_gpu *gp
 	reader_bound(r, "bytes", &c->as_bytes, 0.01, 100);
 }
 
+/* Curves of kernels that units and clock bind, as H100 and H200 show, whose memories differ. */
+static bool bound_by_die(const char *key)
+{
+	static const char *const known[] = { "strided", "delta_rule", "delta_rule_back",
+					     "state_space", "state_space_back" };
+
+	for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++)
+		if (!strcmp(key, known[i]))
+			return true;
+	return false;
+}
+
 /* as: that it is another's, which has been read. */
 static void read_curve(struct reader *outer, struct arena *mem, const char *key,
 		       bool as, const struct gpu_below *below, struct ft_gpu *gpu)
 {
 	struct reader r = gpu_open_block(outer, mem, read_node(outer, key));
 	struct ft_memory_curve *c = &gpu->memory[gpu->n_memory];
-	const struct binding by = { below, !strcmp(key, "strided") };
+	const struct binding by = { below, bound_by_die(key) };
 	size_t len = strlen(key);
 
 	c->warm = len > 5 && !strcmp(key + len - 5, ".warm");
