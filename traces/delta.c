@@ -16,7 +16,7 @@
  *   chunks, backward: w and u once more (4 dk + 4 dv + 2 C), gradients of u (4 dk + 4 dv), of q, k and w
  *     (10 dk + 6 dv + 4 dk dv / C), through the inverse (6 dk + 6 dv + 2 C), of k added up (6 dk)
  *   state, backward: the states once more, and their gradients from the last chunk to the first (10 dk + 10 dv + 4 dk dv / C)
- * Kernels of flash-linear-attention 0.5.1 (fla/ops/gated_delta_rule/chunk.py and fla/ops/common, read 2026-12-01), counted.
+ * Counted by what each of flash-linear-attention's kernels must read and write; the rates are of such bytes.
  *
  * In front of it q and k are brought to length one and repeated for the heads of values. Megatron Core lays channels out for the
  * convolution, each a row, and back, copies the gate, and has the norm behind apart from its gate; else q, k and v are joined
